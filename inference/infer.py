@@ -141,7 +141,7 @@ def infer(
             f"`method` must be a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'; got {name!r}."
         )
     elif fields:
-        made(type(method), fields)  # rejects unknown fields
+        made(type(method), fields)  # Rejects unknown fields.
         raise ArgumentTypeError(
             f"`{next(iter(fields))}` is given in addition to {type(method).__name__}(...). Set it there instead."
         )

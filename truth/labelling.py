@@ -93,7 +93,7 @@ class Labelling:
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
     """Move centres and scales by one element that fixes signs first, then the order."""
-    if not block.axes:  # the block flips or complements whole variables
+    if not block.axes:  # The block flips or complements whole variables.
         name = (*block.flipped, *block.complemented)[0]
         values = centre[name].ravel()
         if block.flipped:

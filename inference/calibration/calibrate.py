@@ -66,7 +66,7 @@ from .family import (
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
-MEASURES = Ranked._fields  # names of the numbers saved for each true value
+MEASURES = Ranked._fields  # Names of the numbers saved for each true value.
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
@@ -83,8 +83,8 @@ class Way:
     settings: Any
     infer: Infer
     densities: Densities
-    at_once: int  # number of simulations passed to `infer` in one call
-    together: bool = False  # whether one compiled program infers all of them
+    at_once: int  # Number of simulations passed to `infer` in one call.
+    together: bool = False  # Whether one compiled program infers all of them.
 
 
 @checks_arguments
@@ -440,7 +440,7 @@ def _densities(family: Family, engine: str) -> Densities:
 POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.
 
 
-AT_ONCE = 25  # number of simulations per call
+AT_ONCE = 25  # Number of simulations per call.
 
 
 def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:

@@ -41,8 +41,8 @@ class Simulation:
     number: int
     parameters: Mapping[str, np.ndarray]
     data: Data
-    seed: int  # seed of the method
-    rng: np.random.Generator  # generator for the randomisation of ranks
+    seed: int  # Seed of the method.
+    rng: np.random.Generator  # Generator for the randomisation of ranks.
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class SimulationDraws:
 
     draws: Values = field(default_factory=dict)
     divergences: int = 0
-    independent: bool = False  # True for draws from an approximation
-    failure: str = ""  # why there are no draws; empty if there are
+    independent: bool = False  # True for draws from an approximation.
+    failure: str = ""  # Why there are no draws; empty if there are.
 
 
 def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
@@ -104,7 +104,7 @@ Quantity = Callable[[Values, Data], Any]
 """A function that maps values (point, ...) and data to numbers (point,) or (point, number)."""
 Stated = Callable[[], None]  # A NumPyro model without arguments.
 
-PREDICTED = 3  # number of inputs at which a network's outputs are test quantities
+PREDICTED = 3  # Number of inputs at which a network's outputs are test quantities.
 
 
 @dataclass(frozen=True)
@@ -403,11 +403,11 @@ def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) 
     return np.asarray(outputs).reshape(len(outputs), -1)
 
 
-MOST_ENTRIES = 6  # maximum number of entries of a variable that are test quantities
+MOST_ENTRIES = 6  # Maximum number of entries of a variable that are test quantities.
 LOG_LIKELIHOOD, LP = "log likelihood", "lp"
 """Names of the log density of the data given the parameters, and of the joint one, on the constrained scale."""
 
-SLACK = 0.2  # ESS is an estimate: round draws per effective draw up only beyond this excess
+SLACK = 0.2  # ESS is an estimate: round draws per effective draw up only beyond this excess.
 
 Numbers = dict[str, np.ndarray]  # Numbers (point,) by test quantity.
 LogDensities = Mapping[str, Float[np.ndarray, " point"]]
@@ -472,10 +472,10 @@ class Ranked(NamedTuple):
     """
 
     share: float
-    z: float  # distance from the mean of the draws, in their standard deviations
+    z: float  # Distance from the mean of the draws, in their standard deviations.
     ess: float
     rhat: float
-    kept: int  # number of draws that the true value was ranked among
+    kept: int  # Number of draws that the true value was ranked among.
 
 
 def rank(

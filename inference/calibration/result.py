@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 """Probability of rejecting a correct method, over all test quantities of a run together."""
-FEWEST = 50  # minimum number of usable simulations for a verdict
-MOST_UNUSABLE = 0.1  # maximum share of simulations that fail or do not converge
-LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # convergence limits for each quantity
+FEWEST = 50  # Minimum number of usable simulations for a verdict.
+MOST_UNUSABLE = 0.1  # Maximum share of simulations that fail or do not converge.
+LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # Convergence limits for each quantity.
 RESAMPLES = 2000
 
 Interval = tuple[float, float]
@@ -315,8 +315,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-MOST_POINTS = 200  # maximum number of points at which the ECDF is evaluated
-SEEN = 0.9  # probability of detection behind `Calibration.seen`
+MOST_POINTS = 200  # Maximum number of points at which the ECDF is evaluated.
+SEEN = 0.9  # Probability of detection behind `Calibration.seen`.
 
 Cdf = Callable[[np.ndarray], np.ndarray]
 
@@ -333,9 +333,9 @@ class Band:
         Smallest and largest share of the numbers that may lie below each point.
     """
 
-    points: Float[np.ndarray, " point"]  # between 0 and 1
-    lower: Float[np.ndarray, " point"]  # smallest share of the numbers below each point
-    upper: Float[np.ndarray, " point"]  # largest share of the numbers below each point
+    points: Float[np.ndarray, " point"]  # Between 0 and 1.
+    lower: Float[np.ndarray, " point"]  # Smallest share of the numbers below each point.
+    upper: Float[np.ndarray, " point"]  # Largest share of the numbers below each point.
 
 
 def counts_below(numbers: Float[np.ndarray, " number"]) -> Int[np.ndarray, " point"]:
@@ -430,7 +430,7 @@ def _leaves(count: int, gamma: float, cdf: Cdf | None = None) -> float:
     expected = np.maximum(count * np.diff(reached, prepend=0.0), 1e-300)
     steps = np.arange(int(np.max(np.append(upper, count) - np.insert(lower, 0, 0))) + 1)
     chances = np.exp(steps * np.log(expected)[:, None] - expected[:, None] - gammaln(steps + 1))
-    chance, first = np.ones(1), 0  # probabilities of counts from `first`, at the previous point
+    chance, first = np.ones(1), 0  # Probabilities of counts from `first`, at the previous point.
     for of_steps, low, high in zip(chances, [*lower, count], [*upper, count], strict=True):
         grown = np.convolve(chance, of_steps[: high - first + 1])
         chance, first = grown[low - first : high - first + 1], low

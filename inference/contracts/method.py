@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 class Method:
     """The settings of a method, and class variables that describe it."""
 
-    name: ClassVar[str]  # name in `infer`, the command line and `calibrate`
+    name: ClassVar[str]  # Name in `infer`, the command line and `calibrate`.
     engines: ClassVar[Mapping[str, str]] = {}  # implementation on each engine, ``module:attribute``
     needs: ClassVar[frozenset[str]] = (
         frozenset()
-    )  # "network", "symmetry" or both; a needed symmetry is always checked
-    resumes: ClassVar[bool] = False  # accepts a `checkpoint`
-    takes_start: ClassVar[bool] = False  # accepts initial values
-    takes_adaptation: ClassVar[bool] = False  # accepts step sizes and metrics from an earlier run
+    )  # "network", "symmetry" or both; a needed symmetry is always checked.
+    resumes: ClassVar[bool] = False  # Accepts a `checkpoint`.
+    takes_start: ClassVar[bool] = False  # Accepts initial values.
+    takes_adaptation: ClassVar[bool] = False  # Accepts step sizes and metrics from an earlier run.
     takes_client: ClassVar[bool] = (
-        False  # divides its work among workers; otherwise one worker does all of it
+        False  # Divides its work among workers; otherwise one worker does all of it.
     )
     correlated: ClassVar[bool] = (
         False  # True for chains, whose draws are autocorrelated; False for the independent draws of a fit
     )
     gives_posterior: ClassVar[bool] = (
-        True  # draws approximate the posterior; False for point estimates
+        True  # Draws approximate the posterior; False for point estimates.
     )
-    by_jax: ClassVar[bool] = False  # JAX evaluates either definition; it prefers NumPyro's
-    stan_by_jax: ClassVar[bool] = False  # the NumPyro engine also accepts a Stan program
-    apart: ClassVar[tuple[str, ...]] = ()  # fields that a posterior records as separate attributes
+    by_jax: ClassVar[bool] = False  # JAX evaluates either definition; it prefers NumPyro's.
+    stan_by_jax: ClassVar[bool] = False  # The NumPyro engine also accepts a Stan program.
+    apart: ClassVar[tuple[str, ...]] = ()  # Fields that a posterior records as separate attributes.
     later: ClassVar[tuple[str, ...]] = ()  # fields recorded only if they differ from their defaults
-    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # fields that Stan does not use
-    networks_alone: ClassVar[frozenset[str]] = frozenset()  # fields that only networks use
-    for_calibration: ClassVar[Mapping[str, Any]] = {}  # defaults for hundreds of simulations
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # Fields that Stan does not use.
+    networks_alone: ClassVar[frozenset[str]] = frozenset()  # Fields that only networks use.
+    for_calibration: ClassVar[Mapping[str, Any]] = {}  # Defaults for hundreds of simulations.
 
     @property
     def amount(self) -> tuple[int, int]:
@@ -111,30 +111,30 @@ class Job[M: Method]:
     engine: str
     seed: int
     bars: ProgressBars
-    implementation: Any = None  # the engine's implementation of the method, if there is one
-    start: Any = None  # initial values: for chains as given by the user, for a fit a mapping
-    checkpoint: Path | None = None  # folder for the state of the run
-    folder: Path | None = None  # folder for the engine's files; the caller removes it
+    implementation: Any = None  # The engine's implementation of the method, if there is one.
+    start: Any = None  # Initial values: for chains as given by the user, for a fit a mapping.
+    checkpoint: Path | None = None  # Folder for the state of the run.
+    folder: Path | None = None  # Folder for the engine's files; the caller removes it.
     given: Any = None  # starting points, metrics and step sizes of chains, if given (`mcmc.starts`)
-    adapt_from: Any = None  # earlier run that provides step sizes and metrics
-    client: Any = None  # Dask cluster that does the work, or the address of its scheduler
+    adapt_from: Any = None  # Earlier run that provides step sizes and metrics.
+    client: Any = None  # Dask cluster that does the work, or the address of its scheduler.
 
 
 @dataclass(frozen=True)
 class Found:
     """The result that a method's `run` returns."""
 
-    draws: Mapping[str, Values]  # variable name to array (chain, draw, ...), in memory or on disk
-    stats: Mapping[str, Values]  # statistic name to array (chain, draw), in memory or on disk
+    draws: Mapping[str, Values]  # Variable name to array (chain, draw, ...), in memory or on disk.
+    stats: Mapping[str, Values]  # Statistic name to array (chain, draw), in memory or on disk.
     attributes: Mapping[str, Any] = field(default_factory=dict)  # attributes specific to the method
     groups: Mapping[str, xr.Dataset] = field(
         default_factory=dict
-    )  # `variational`, `modes`, `training`
-    filed: xr.DataTree | None = None  # owner of arrays on disk; closed with the posterior
-    folder: Path | None = None  # folder for more arrays on disk
-    proposals: Any = None  # density and Gaussian proposals for importance weights
-    finish: Callable[[xr.DataTree], None] | None = None  # completes the finished posterior
-    warmup: Found | None = None  # draws and statistics of the warmup, if they are kept
+    )  # `variational`, `modes`, `training`.
+    filed: xr.DataTree | None = None  # Owner of arrays on disk; closed with the posterior.
+    folder: Path | None = None  # Folder for more arrays on disk.
+    proposals: Any = None  # Density and Gaussian proposals for importance weights.
+    finish: Callable[[xr.DataTree], None] | None = None  # Completes the finished posterior.
+    warmup: Found | None = None  # Draws and statistics of the warmup, if they are kept.
 
 
 def one_chain(
@@ -182,12 +182,12 @@ class Engine:
     """A program that runs methods. Its packages are imported when a method first needs them."""
 
     name: str
-    takes: tuple[str, ...]  # definitions of a target that it can run, in order of preference
-    density: str = ""  # class of its log density over values, ``module:attribute``
+    takes: tuple[str, ...]  # Definitions of a target that it can run, in order of preference.
+    density: str = ""  # Class of its log density over values, ``module:attribute``.
     methods: Mapping[str, str] = field(
         default_factory=dict
-    )  # methods that only this engine implements
-    package: str = ""  # optional package that it needs; its version is recorded with each run
+    )  # Methods that only this engine implements.
+    package: str = ""  # Optional package that it needs; its version is recorded with each run.
 
 
 def found_at(place: str) -> Any:
@@ -215,8 +215,8 @@ ENGINES: Mapping[str, Engine] = {
 }
 """All engines by name. A new engine needs a line here."""
 
-LIBRARIES = (STANLI.name, CMDSTAN.name)  # engines whose libraries evaluate Stan programs
-DEFINED = (NUMPYRO.name, *LIBRARIES)  # engines that evaluate a log density
+LIBRARIES = (STANLI.name, CMDSTAN.name)  # Engines whose libraries evaluate Stan programs.
+DEFINED = (NUMPYRO.name, *LIBRARIES)  # Engines that evaluate a log density.
 
 
 def named(word: str) -> str:

@@ -104,7 +104,7 @@ class Bijection:
 class Softmax:
     """A chart of a simplex along the last axis, with one coordinate per weight."""
 
-    shape: tuple[int, ...]  # shape of the values and of the coordinates
+    shape: tuple[int, ...]  # Shape of the values and of the coordinates.
     exact: bool = False
     support = constraints.simplex
 
@@ -141,7 +141,7 @@ def is_simplex(support: Any) -> bool:
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 """A function that maps a vector to the values of all parameters."""
 
-CLOSE = 1e-9  # tolerance when two implementations of a chart are compared
+CLOSE = 1e-9  # Tolerance when two implementations of a chart are compared.
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class StanChart:
 
     shape: tuple[int, ...]
     event_shape: tuple[int, ...]
-    places: Int[np.ndarray, ...]  # position of each coordinate in Stan's vector
-    simplex: Chart | None = None  # the same chart in JAX, if the values are simplexes
+    places: Int[np.ndarray, ...]  # Position of each coordinate in Stan's vector.
+    simplex: Chart | None = None  # The same chart in JAX, if the values are simplexes.
     exact: bool = True
 
     @property

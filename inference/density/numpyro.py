@@ -40,9 +40,9 @@ from ..contracts.density import Rows, Terms, Values, Vector
 from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
-_TOGETHER = 8  # starts searched at once; one compiled search thus serves any number of chains
-_AT_LEAST = 32  # minimum number of points per evaluation; fewer points are padded to it
-_NUMBERS = 2**18  # maximum number of array entries in these points
+_TOGETHER = 8  # Starts searched at once; one compiled search thus serves any number of chains.
+_AT_LEAST = 32  # Minimum number of points per evaluation; fewer points are padded to it.
+_NUMBERS = 2**18  # Maximum number of array entries in these points.
 
 FIXED = ("param", "mutable", "plate")
 """Types of sites that are not variables; they are fixed at their values in the first run."""
@@ -66,7 +66,7 @@ class _Dotted(Messenger):
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Rename the site."""
-        if msg["type"] == "control_flow":  # its functions run outside these handlers
+        if msg["type"] == "control_flow":  # Its functions run outside these handlers.
             own = (callable(a) and jax.tree_util.all_leaves([a]) for a in msg["args"])
             msg["args"] = tuple(
                 _Dotted(a) if f else a for a, f in zip(msg["args"], own, strict=True)
@@ -100,13 +100,13 @@ def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]
                 site["support"] = site["fn"].support
 
     try:
-        with suppress(jax.errors.JAXTypeError):  # the model branches on values
+        with suppress(jax.errors.JAXTypeError):  # The model branches on values.
             jax.eval_shape(record)
             if _without_tracers(sites, data):
                 return sites
         sites.clear()
         record()
-    except AssertionError as error:  # NumPyro raises it if two sites have the same name
+    except AssertionError as error:  # NumPyro raises it if two sites have the same name.
         raise ArgumentError(
             f"`target` {target.name!r} has a NumPyro model that fails: {error}."
         ) from error
@@ -117,7 +117,7 @@ def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
     """Replace traced values by their shapes, and return whether all necessary values are known."""
     for site in sites.values():
         value, tracers = site["value"], jax.tree.leaves(site.get("support"))
-        if site["type"] == "plate" and len(value) == site["args"][0]:  # a whole plate, in order
+        if site["type"] == "plate" and len(value) == site["args"][0]:  # A whole plate, in order.
             value = jnp.asarray(np.arange(len(value)), value.dtype)
         elif site["type"] in FIXED or (data and is_observation(site)):
             tracers += jax.tree.leaves(value)
@@ -196,8 +196,8 @@ class NumpyroDensity(Coordinates):
     """The log density of a target from its NumPyro model, constructed by `of`."""
 
     target: Target
-    model: Callable[[], None]  # the target's model, with everything fixed except its variables
-    charts: dict[str, Chart]  # chart of each variable
+    model: Callable[[], None]  # The target's model, with everything fixed except its variables.
+    charts: dict[str, Chart]  # Chart of each variable.
     replayed: (
         bool  # whether values need a run of the model: for derived quantities or dependent supports
     )
@@ -420,7 +420,7 @@ class NumpyroValues:
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
         """Return the derived quantities at points (point, ...)."""
-        del seed  # all random numbers of a model are named sites
+        del seed  # All random numbers of a model are named sites.
         return self._at(values)[1]
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:

@@ -131,8 +131,8 @@ class StanVectors(Coordinates):
 
     target: Target
     calls: StanCalls
-    own: Mapping[str, StanChart]  # Stan's chart of each parameter
-    charts: Mapping[str, Chart | StanChart]  # the charts of vectors
+    own: Mapping[str, StanChart]  # Stan's chart of each parameter.
+    charts: Mapping[str, Chart | StanChart]  # The charts of vectors.
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:

@@ -45,8 +45,8 @@ class Derived:
 
     density: ValueDensity
     points: Arrays
-    values: Arrays  # empty if they cannot be computed
-    random: tuple[str, ...]  # names of quantities with random numbers
+    values: Arrays  # Empty if they cannot be computed.
+    random: tuple[str, ...]  # Names of quantities with random numbers.
     seed: int
 
     @classmethod
@@ -330,7 +330,7 @@ def hold(
         symmetry += (rest or block,)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
     parts = moving_parts(group, np.random.default_rng(seed), count * times)
-    before = cache(lambda measure: measure(values))  # the same for every block
+    before = cache(lambda measure: measure(values))  # The same for every block.
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
     skipped = f"{', '.join(derived.missing)} could not be computed at these points"

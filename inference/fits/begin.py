@@ -149,7 +149,7 @@ def _judged(weighted: Weighted) -> tuple[str | None, bool]:
             f"the main one of {len(weighted.shares)} optima has only {share:.0%} of the probability",
             True,
         )
-    even = weighted.worth > EVEN * count  # with even weights, ignore a single extreme draw
+    even = weighted.worth > EVEN * count  # With even weights, ignore a single extreme draw.
     tails = tails_of(weighted.vectors, log_ratio, weighted.log_weight)
     worst = np.nanmax([tails.mean, tails.square], initial=-np.inf)
     if worst > LOST and not even:

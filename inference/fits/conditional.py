@@ -21,16 +21,16 @@ from jaxtyping import Float
 from ..density.network import CountedDensity, Heights
 from .gaussian import LOG_2PI, NormalFit, Points, Vector, cholesky
 
-PAIRS = 128  # pairs of opposite points whose gradients are compared with that at the centre
+PAIRS = 128  # Pairs of opposite points whose gradients are compared with that at the centre.
 BENDS, FAINT, HELD = 0.4, 0.1, 3
 """Minimum strength of the first fixed coordinate, and of later ones; maximum number of fixed coordinates."""
-CANDIDATES = 3  # number of strongest coordinates; the one that leaves the least curvature is fixed
-ALONE = 0.2  # minimum share of a coordinate's sd that remains given the fixed coordinates
+CANDIDATES = 3  # Number of strongest coordinates; the one that leaves the least curvature is fixed.
+ALONE = 0.2  # Minimum share of a coordinate's sd that remains given the fixed coordinates.
 SPACING, WIDTH = 1.4, 1.1
 """Distance of neighbouring grid points, and width of each component along the grid, in sds."""
-REACH = 3.0  # the grid grows to points this far below the largest evidence, in nats
-GRID = 400  # maximum number of points of a grid, or of the grids of several fits together
-CLOSE = 0.8  # points closer than this, in sds, share a node
+REACH = 3.0  # The grid grows to points this far below the largest evidence, in nats.
+GRID = 400  # Maximum number of points of a grid, or of the grids of several fits together.
+CLOSE = 0.8  # Points closer than this, in sds, share a node.
 STEPS, SHORTENINGS, LEFT = 30, 6, 0.02
 """Maximum number of steps of a climb, and of shortenings of a step; the gain in nats below which a climb ends."""
 LEAST, NO_PEAK = 1e-5, 0.05
@@ -101,9 +101,9 @@ def _clipped(rows: Float[np.ndarray, "pair free"]) -> Float[np.ndarray, "pair fr
 class _Nodes:
     """Points of a grid, with the shape of the log density around each."""
 
-    points: Points  # optima given z, in standard coordinates
-    inverses: Stack  # inverse curvature of w at the optima
-    slopes: Float[np.ndarray, "node row axis"]  # derivative of the optimal w by z
+    points: Points  # Optima given z, in standard coordinates.
+    inverses: Stack  # Inverse curvature of w at the optima.
+    slopes: Float[np.ndarray, "node row axis"]  # Derivative of the optimal w by z.
     evidence: Float[np.ndarray, " node"]  # log evidence of w given z, in nats; -inf without optimum
 
     def plus(self, other: _Nodes) -> _Nodes:
@@ -166,7 +166,7 @@ class BentFit:
     def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
         """Return log densities and their gradients along w."""
         heights, slopes = self.counted.gradient(self.fit.points(points))
-        with np.errstate(invalid="ignore"):  # some points may lie outside the support
+        with np.errstate(invalid="ignore"):  # Some points may lie outside the support.
             return heights, slopes @ self.root @ self.free
 
     def _settled(self, points: Points, inverses: Stack) -> _Nodes:

@@ -27,8 +27,8 @@ class MovedChains:
     """The positions of several chains."""
 
     points: Points
-    heights: Chain  # log densities at the points, in nats
-    slopes: Points  # gradients of the log density at the points
+    heights: Chain  # Log densities at the points, in nats.
+    slopes: Points  # Gradients of the log density at the points.
 
     @classmethod
     def at(cls, counted: CountedDensity, points: Points) -> MovedChains:
@@ -90,7 +90,7 @@ class Drift:
     """The changes of the statistics of ranks with their errors, and the gaps of the draws."""
 
     changes: dict[str, Float[np.ndarray, "value statistic ..."]]
-    gaps: tuple[NormalFit, ...]  # moments of the chains in regions with few draws
+    gaps: tuple[NormalFit, ...]  # Moments of the chains in regions with few draws.
 
 
 def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator) -> Drift:
@@ -158,7 +158,7 @@ class _Ranks:
         self.sorted = np.take_along_axis(flat, order, axis=0)
         self.below = np.vstack([np.zeros(flat.shape[1]), np.cumsum(weights[order], axis=0)])
         own = self.statistics(values)
-        self.tails = own[2:].any(axis=0).reshape(len(values), -1).T  # (entry, draw)
+        self.tails = own[2:].any(axis=0).reshape(len(values), -1).T  # (entry, draw).
         self.expected = np.tensordot(own, weights, (1, 0))
         centred = own - self.expected[:, None]
         self.variances = np.tensordot(centred**2, weights, (1, 0))

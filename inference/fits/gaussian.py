@@ -32,11 +32,11 @@ AT_ONCE, MANY = 2**20, 200
 class NormalFit:
     """A normal distribution, for example the result of a fit."""
 
-    loc: Vector  # mean
+    loc: Vector  # Mean.
     scale: Float[np.ndarray, ...]  # lower Cholesky factor of the covariance, or standard deviations
-    elbo: float = math.nan  # ELBO of a fit, in nats, up to the log density's constant
-    converged: bool = True  # whether a fit's optimiser met its criterion
-    trace: tuple[float, ...] = ()  # ELBO at each evaluation
+    elbo: float = math.nan  # ELBO of a fit, in nats, up to the log density's constant.
+    converged: bool = True  # Whether a fit's optimiser met its criterion.
+    trace: tuple[float, ...] = ()  # ELBO at each evaluation.
 
     @property
     def variances(self) -> Vector:
@@ -97,7 +97,7 @@ def t_log_densities(
     size, freedom = points.shape[1], np.array([freedom for _, freedom in proposals])[:, None]
     if size > MANY or any(fit.scale.ndim == 1 for fit in fits):
         squares = np.stack([np.square(fit.standard(points)).sum(axis=1) for fit in fits])
-    else:  # evaluate hundreds of small fits in one matrix product
+    else:  # Evaluate hundreds of small fits in one matrix product.
         inverses = np.linalg.inv(np.stack([fit.scale for fit in fits]))
         shifts = np.einsum("fij,fj->fi", inverses, np.stack([fit.loc for fit in fits]))
         stacked, parts = inverses.reshape(-1, size).T, []
@@ -146,22 +146,22 @@ def cholesky(covariance: Matrix) -> Matrix | None:
     return sds[:, None] * factor
 
 
-FULL = 200  # maximum number of coordinates for which the whole curvature is computed
-APART = 1.5  # minimum distance of distinct optima, in sds from the curvature at either
+FULL = 200  # Maximum number of coordinates for which the whole curvature is computed.
+APART = 1.5  # Minimum distance of distinct optima, in sds from the curvature at either.
 REACHES = (4.0, 8.0, 12.0, 24.0)
 """Distances from an optimum at which other optima are searched, in standard deviations per coordinate."""
 DIRECTIONS, ALIKE = 64, 0.5
 """Number of directions of this search, and the cosine above which two directions count as the same."""
-BELOW = 25.0  # optima this far below the highest Laplace evidence, in nats, are left out
-MOST = 8  # maximum number of optima
+BELOW = 25.0  # Optima this far below the highest Laplace evidence, in nats, are left out.
+MOST = 8  # Maximum number of optima.
 ITERATIONS = {"maxiter": 200, "maxfun": 400}
-GIVEN_UP = 4  # number of climbs without a peak after which the search ends
-NEAR = 0.5  # maximum distance in standard deviations between the end of a climb and its peak
+GIVEN_UP = 4  # Number of climbs without a peak after which the search ends.
+NEAR = 0.5  # Maximum distance in standard deviations between the end of a climb and its peak.
 ROUGH, ROUGH_SD, ROUGH_STEPS = 10, 0.1, 200
 """Number of fixed draws of a rough fit, its initial standard deviation, and its maximum number of evaluations."""
 WALL = 1e100
-FLOOR = 1e-10  # minimum ratio of a peak's smallest curvature to its largest
-BENT = 1e-2  # replacement for smaller or negative curvatures, in units of the diagonal
+FLOOR = 1e-10  # Minimum ratio of a peak's smallest curvature to its largest.
+BENT = 1e-2  # Replacement for smaller or negative curvatures, in units of the diagonal.
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +169,11 @@ class Peak:
     """An optimum of the log density with its curvature."""
 
     vector: Vector
-    height: float  # log density at the optimum, in nats
+    height: float  # Log density at the optimum, in nats.
     root: Float[
         np.ndarray, ...
-    ]  # square root of the inverse curvature; above `FULL` coordinates, sds
-    is_peak: bool  # whether the curvature is positive and the peak lies within `NEAR`
+    ]  # Square root of the inverse curvature; above `FULL` coordinates, sds.
+    is_peak: bool  # Whether the curvature is positive and the peak lies within `NEAR`.
 
     @property
     def evidence(self) -> float:
@@ -243,7 +243,7 @@ class _Climber:
         if not np.isfinite(end.potential) or any(p.distance(vector) < APART for p in peaks):
             return
         height, slope = self.counted.gradient(vector[None])
-        if not np.isfinite(height[0]):  # the log density has no gradient there
+        if not np.isfinite(height[0]):  # The log density has no gradient there.
             return
         root, definite = _root(self.counted, vector)
         left = slope[0] @ root if root.ndim == 2 else slope[0] * root
@@ -358,7 +358,7 @@ def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Gene
             if np.isfinite(heights[best]):
                 chosen.append(points[best][None])
             heights[cosines[best] > ALIKE] = -np.inf
-    if not chosen:  # the log density is not finite at any of these points
+    if not chosen:  # The log density is not finite at any of these points.
         return np.empty((0, counted.size))
     points = np.concatenate(chosen)
     return points[np.isfinite(counted.gradient(points)[0])][:count]

@@ -35,15 +35,15 @@ from .gaussian import NormalFit, Points, moments, t_log_densities
 FREEDOM, BENT_FREEDOM, TAIL_FREEDOM = 8.0, 20.0, 2.0
 """Degrees of freedom of the usual proposals, of proposals along bends, and of proposals in tails."""
 ROUNDS = 5
-MORE_ROUNDS = 5  # rounds added if a quantity's k-hat lies between `GOOD` and `LOST`
-TAIL_ROUNDS = 5  # rounds added for the tails of quantities, unless draws miss a region
+MORE_ROUNDS = 5  # Rounds added if a quantity's k-hat lies between `GOOD` and `LOST`.
+TAIL_ROUNDS = 5  # Rounds added for the tails of quantities, unless draws miss a region.
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
 """Share of draws for tails in a tail round, maximum number of quantities, and their minimum k-hat."""
 SURE, GOOD, LOST = 0.5, 0.7, 1.0
 """Limits of k-hat of a quantity: weights are surely good up to the first and good up to the second. Above the third,
 more draws from the same proposals do not help."""
-DEAD = 5.0  # the search ends if there are fewer effective draws after two rounds
-NEGLIGIBLE = 50.0  # variables of draws this far below the largest weight, in nats, may be NaN
+DEAD = 5.0  # The search ends if there are fewer effective draws after two rounds.
+NEGLIGIBLE = 50.0  # Variables of draws this far below the largest weight, in nats, may be NaN.
 EVEN, MOST, NEW_SHARE = 0.6, 12, 0.2
 """Effective share of draws below which a component is added; maximum number of components; share of a new component."""
 NEW_NODES, HEAVIER = 8, 5.0
@@ -52,7 +52,7 @@ UNEVEN, BENT, BENT_SIZE = 0.3, 0.07, 60
 """Proposals follow the bends of the posterior below the first effective share after all rounds, and are dropped below
 the second after two such rounds. The third is the maximum number of coordinates, because a node takes twice as many
 gradients as there are coordinates."""
-LEAST_SHARE = 0.05  # share of a round's draws that is divided evenly among components
+LEAST_SHARE = 0.05  # Share of a round's draws that is divided evenly among components.
 
 LogWeights = Float[np.ndarray, " draw"]
 
@@ -61,15 +61,15 @@ LogWeights = Float[np.ndarray, " draw"]
 class Weighted:
     """Draws with importance weights."""
 
-    vectors: Points  # draws from the mixture of all proposals
-    lp: LogWeights  # log density of the target, in nats
-    log_q: LogWeights  # log density of the mixture, in nats
-    log_weight: LogWeights  # Pareto-smoothed, normalised
+    vectors: Points  # Draws from the mixture of all proposals.
+    lp: LogWeights  # Log density of the target, in nats.
+    log_q: LogWeights  # Log density of the mixture, in nats.
+    log_weight: LogWeights  # Pareto-smoothed, normalised.
     components: tuple[NormalFit, ...]  # the last adapted proposals, with the moments of their draws
-    shares: Float[np.ndarray, " component"]  # probabilities of the components
-    values: dict[str, np.ndarray]  # the variables (draw, ...)
-    optimum: Int[np.ndarray, " draw"]  # number of the nearest fit of the first round
-    log_mixture: Callable[[Points], LogWeights]  # log density of the mixture at other points
+    shares: Float[np.ndarray, " component"]  # Probabilities of the components.
+    values: dict[str, np.ndarray]  # The variables (draw, ...).
+    optimum: Int[np.ndarray, " draw"]  # Number of the nearest fit of the first round.
+    log_mixture: Callable[[Points], LogWeights]  # Log density of the mixture at other points.
 
     @property
     def worth(self) -> float:
@@ -88,11 +88,11 @@ class _Round:
     components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]
     draws: int
-    tails: int = 0  # number of components for tails, which come last
+    tails: int = 0  # Number of components for tails, which come last.
     evidence: Float[np.ndarray, " node"] | None = (
-        None  # log evidence of fixed components along bends
+        None  # Log evidence of fixed components along bends.
     )
-    bends: tuple[BentFit, ...] = ()  # fits of the components along bends
+    bends: tuple[BentFit, ...] = ()  # Fits of the components along bends.
 
     @property
     def freedoms(self) -> list[float]:
@@ -113,10 +113,10 @@ class _Draws:
 
     def __init__(self, size: int) -> None:
         self.vectors, self.lp = np.empty((0, size)), np.empty(0)
-        self.log_q = np.empty(0)  # log density of the mixture of all rounds
+        self.log_q = np.empty(0)  # Log density of the mixture of all rounds.
         self._past: list[
             tuple[_Round, LogWeights]
-        ] = []  # every round, with its log density at all draws
+        ] = []  # Every round, with its log density at all draws.
         self._known: dict[tuple[NormalFit, float], LogWeights] = {}
 
     @property
@@ -208,7 +208,7 @@ def weigh(
         elif tried or (number > began + 2 and other.bends != current.bends):
             current, other = other, current
         current = _adapted(current, draws)
-        few = held < EVEN  # another component may make weights more even
+        few = held < EVEN  # Another component may make weights more even.
         if few and (current.bends or (not tails and len(current.components) < MOST)):
             current = _with_heaviest(current, draws)
         if bends and not began and (dead or (number == rounds and held < UNEVEN)):
@@ -231,7 +231,7 @@ def weigh(
     log_weight = smoothed(lp - log_q)
     whole = (
         other if current.bends else current
-    )  # the mixture without bends, which has few components
+    )  # The mixture without bends, which has few components.
     nearest = np.argmax([fit.log_density(vectors) for fit in optima or fits], axis=0)
     components, shares = whole.components, whole.shares
     return Weighted(
@@ -248,7 +248,7 @@ def _along_bends(
     bends, found = list[BentFit](), Proposals()
     for fit in fits:
         held, grid = bending(counted, fit, rng), Proposals()
-        while held and not grid:  # fix fewer coordinates if the grid is too large
+        while held and not grid:  # Fix fewer coordinates if the grid is too large.
             bent = BentFit(counted, fit, held)
             grid = bent.grid(GRID // len(fits))
             held.pop()

@@ -56,8 +56,8 @@ from ..runs.checkpoint import (
 from ..runs.posterior import package_versions
 from ..runs.run import spread
 
-SECONDS = 10.0  # minimum time between saves of a chain's state; a killed run may lose this much
-CHUNK_BYTES = 2**22  # unsaved draws are written when they reach this size
+SECONDS = 10.0  # Minimum time between saves of a chain's state; a killed run may lose this much.
+CHUNK_BYTES = 2**22  # Unsaved draws are written when they reach this size.
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -69,10 +69,10 @@ class Standing:
     draws: int
     warmup_seconds: float = 0.0
     sampling_seconds: float = 0.0
-    state: Arrays = field(default_factory=dict)  # the engine's own state
-    restarts: tuple[int, ...] = ()  # numbers of draws, from 0, at which a new random stream began
-    warmed: int = 0  # finished iterations of the warmup, if the chain can continue within it
-    start: Arrays = field(default_factory=dict)  # initial values from a search; not saved
+    state: Arrays = field(default_factory=dict)  # The engine's own state.
+    restarts: tuple[int, ...] = ()  # Numbers of draws, from 0, at which a new random stream began.
+    warmed: int = 0  # Finished iterations of the warmup, if the chain can continue within it.
+    start: Arrays = field(default_factory=dict)  # Initial values from a search; not saved.
 
 
 class Gathered:
@@ -98,7 +98,7 @@ class Gathered:
         self._room = Room(num_chains, num_draws, folder)
         self.warmup = Gathered(num_chains, warmup, folder) if warmup else None
         self._warmup, self._thin = warmup, thin
-        self._waiting: dict[int, list[Arrays]] = {}  # draws and statistics of each chain
+        self._waiting: dict[int, list[Arrays]] = {}  # Draws and statistics of each chain.
 
     def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
         """Add draws of a chain, arrays (draw, ...), from the iteration `first` on, with their statistics."""
@@ -167,7 +167,7 @@ class ChainPlace:
         self.folder = None if folder is None else chain_folder(folder, number, fingerprint)
         self.standing: Standing | None = None
         self.start: Arrays = {}
-        self._waiting: list[list[Arrays]] = []  # draws and statistics of each block
+        self._waiting: list[list[Arrays]] = []  # Draws and statistics of each block.
         self._bytes = self._chunks = self._draws = self._warmed = 0
         self._written = time.monotonic()
 
@@ -186,8 +186,8 @@ class ChainPlace:
         if arrays is None or damaged:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain starts again.")
-            clear(self.folder)  # the engine's files are useless without the state
-            self._write_state(Standing(0))  # marks the folder as belonging to this run
+            clear(self.folder)  # The engine's files are useless without the state.
+            self._write_state(Standing(0))  # Marks the folder as belonging to this run.
             return
         warmup, sampling = (float(s) for s in arrays["seconds"])
         restarts = tuple(int(i) for i in arrays["restarts"])
@@ -452,7 +452,7 @@ def _held(folder: Path | None) -> Iterator[None]:
             yield
     finally:
         if not was_there:
-            with suppress(OSError):  # the folder stays if it holds chains
+            with suppress(OSError):  # The folder stays if it holds chains.
                 folder.rmdir()
 
 
@@ -490,7 +490,7 @@ def sample(
         if job.client is not None:
             client = cluster.enter_context(connected(job.client))
             kept, mark = kept or folder / "kept", mark or token_hex(16)
-            there = there or Path(gettempdir())  # large draws are kept on disk, not in memory
+            there = there or Path(gettempdir())  # Large draws are kept on disk, not in memory.
             at_once = max(1, sum(client.nthreads().values()))
             sent = replace(job, method=run)
             elsewhere = partial(run_on_workers, sent, client, folder=kept, mark=mark)

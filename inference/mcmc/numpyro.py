@@ -51,11 +51,11 @@ _of_chain = jax.jit(lambda states, number: jax.tree.map(lambda leaf: leaf[number
 class Runner(ABC):
     """Iterations of the chains of one target, compiled once and called from several threads."""
 
-    settings: Any  # settings that include the numbers of iterations `warmup` and `draws`
-    slices: tuple[int, int]  # iterations per slice, in the warmup and in sampling
+    settings: Any  # Settings that include the numbers of iterations `warmup` and `draws`.
+    slices: tuple[int, int]  # Iterations per slice, in the warmup and in sampling.
     bars: ProgressBars
-    like: State  # a state with the right shapes and types
-    states: State  # initial states (chain, ...)
+    like: State  # A state with the right shapes and types.
+    states: State  # Initial states (chain, ...).
 
     def start(self, number: int) -> State:
         """Return the first state of a chain."""
@@ -206,15 +206,15 @@ STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 class Course:
     """The density, the starting points and the kind of draws of chains."""
 
-    density: Density  # from a NumPyro model, or from a Stan program's library in this process
+    density: Density  # From a NumPyro model, or from a Stan program's library in this process.
     starts: Float[Array, "chain param"]
-    keep: Callable[[Values], Values]  # maps named coordinates to a stored draw
-    purpose: Purpose = Purpose.CHAIN  # purpose of the chains' random keys
+    keep: Callable[[Values], Values]  # Maps named coordinates to a stored draw.
+    purpose: Purpose = Purpose.CHAIN  # Purpose of the chains' random keys.
     variances: jax.Array | None = (
-        None  # first inverse metric, (chain, param) or (chain, param, param)
+        None  # First inverse metric, (chain, param) or (chain, param, param).
     )
-    adapts: bool = True  # whether the metric is adapted
-    step_size: Float[Array, " chain"] | None = None  # first step size
+    adapts: bool = True  # Whether the metric is adapted.
+    step_size: Float[Array, " chain"] | None = None  # First step size.
 
 
 class NumpyroChains(Runner):
@@ -227,7 +227,7 @@ class NumpyroChains(Runner):
         self.settings, self.bars = settings, job.bars
         with precision(settings.dtype):
             course = course or _course_of(job)
-            density = self._density = course.density  # keeps a Stan program open
+            density = self._density = course.density  # Keeps a Stan program open.
             self._starts = course.starts
             kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)

@@ -27,10 +27,10 @@ FLAT = {"float64": 1e-5, "float32": 1e-2}  # Largest gradient at an optimum with
 class OptimiserEnd:
     """The point where a run of the optimiser ended."""
 
-    potential: float  # infinite if the run failed
-    vector: np.ndarray  # (param,)
-    gradient: np.ndarray  # gradient of the potential (param,)
-    evaluations: int = 0  # number of gradients in the run
+    potential: float  # Infinite if the run failed.
+    vector: np.ndarray  # (param,).
+    gradient: np.ndarray  # Gradient of the potential (param,).
+    evaluations: int = 0  # Number of gradients in the run.
 
     @property
     def is_flat(self) -> bool:

@@ -55,7 +55,7 @@ from .nuts import Nuts
 SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
-_ROUNDING = 1e-7  # optima are the same if log densities agree to this relative precision
+_ROUNDING = 1e-7  # Optima are the same if log densities agree to this relative precision.
 
 
 def best_optimum(
@@ -176,7 +176,7 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
     """Convert a start to values of the program's parameters; CmdStan rejects wrong shapes and values."""
     from onebasin.stan.network import pack_unconstrained
 
-    from ..density.network import NetworkDensity  # imported here, because it loads JAX
+    from ..density.network import NetworkDensity  # Imported here, because it loads JAX.
 
     if target.is_network:
         with precision("float64"):
@@ -201,7 +201,7 @@ def _log_density(output: Output) -> float:
     return float(output.method["lp__"][-1])
 
 
-LAST = "last-"  # prefix of parameter names in a chain's state
+LAST = "last-"  # Prefix of parameter names in a chain's state.
 
 
 def going_on(
@@ -238,10 +238,10 @@ def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float,
     warmup, sampling = output.seconds("Warm-up"), output.seconds("Sampling")
     if math.isnan(sampling):
         warmup, sampling = before.warmup_seconds, 0.0
-        if folder is not None:  # use the time of a killed program's last row
+        if folder is not None:  # Use the time of a killed program's last row.
             began = state_file(folder).stat().st_mtime
             sampling = max(0.0, csv.stat().st_mtime - began)
-    elif before.draws:  # a program that continues does not warm up
+    elif before.draws:  # A program that continues does not warm up.
         warmup = before.warmup_seconds
     return warmup, before.sampling_seconds + sampling
 
@@ -393,7 +393,7 @@ class _StanChain:
         """Draw the rest of the chain after `done` iterations."""
         runner, begun, csv = self._runner, self._standing, self._csv
         arguments = self._going_on() if begun.draws else self._beginning(cancel)
-        self._place.save(lambda: begun, now=True)  # record when the program began
+        self._place.save(lambda: begun, now=True)  # Record when the program began.
         warmup, started = 0 if begun.draws else runner.settings.warmup, time.monotonic()
 
         def watch(printed: str) -> None:
@@ -414,7 +414,7 @@ class _StanChain:
             if self._place.folder is not None:
                 with suppress(
                     OSError, OnebasinError
-                ):  # if this fails, the draws stay in their file
+                ):  # If this fails, the draws stay in their file.
                     self._recover()
             if _NOT_WRITTEN in str(error):
                 raise self._incomplete(csv) from error

@@ -227,7 +227,7 @@ def start_of(job: Job[Any]) -> Start:
                     f"`init` is a posterior that has none of {', '.join(names)}. Give a posterior of "
                     f"{job.target.name!r}."
                 )
-            random: list[Any] = [{}] * len(given)  # random values for missing variables
+            random: list[Any] = [{}] * len(given)  # Random values for missing variables.
             if any(set(names) - set(values) for values in given):
                 keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
                 random = [

@@ -73,8 +73,8 @@ Scalar = Float[Array, ""]
 class Tuning(NamedTuple):
     """The state of a chain's tuning."""
 
-    step_size: Scalar  # step size of the next iteration
-    limit: Scalar  # largest allowed step size, below any that has failed
+    step_size: Scalar  # Step size of the next iteration.
+    limit: Scalar  # Largest allowed step size, below any that has failed.
     # Unadjusted chains: discounted sums of estimates and of their weights.
     errors: Scalar
     weight: Scalar
@@ -82,7 +82,7 @@ class Tuning(NamedTuple):
     shortfall: Scalar
     log_average: Scalar
     updates: Scalar
-    inverse_mass: Vector  # variances of the coordinates
+    inverse_mass: Vector  # Variances of the coordinates.
     # Running estimates in the current part of the warmup.
     mean: Vector
     squares: Vector
@@ -125,7 +125,7 @@ class Tuner:
         assert last is not None, "settings must be resolved"
         begins, ends = self._part(iteration)
         share = (iteration - begins) / (ends - begins)
-        if self.scaled:  # so that variances are estimated at the final step size
+        if self.scaled:  # So that variances are estimated at the final step size.
             share = jnp.minimum(2 * share, 1.0)
         return FIRST_VARIANCE + (last - FIRST_VARIANCE) * share
 
@@ -216,9 +216,9 @@ LogDensity = Callable[[Vector], jax.Array]
 class ChainState(NamedTuple):
     """The state from which a chain continues."""
 
-    key: jax.Array  # random key of the chain, from which each iteration's key is folded
-    iteration: jax.Array  # number of finished iterations
-    place: Any  # blackjax's position, momentum, log density and gradient
+    key: jax.Array  # Random key of the chain, from which each iteration's key is folded.
+    iteration: jax.Array  # Number of finished iterations.
+    place: Any  # blackjax's position, momentum, log density and gradient.
     tuning: Tuning
 
 
@@ -434,7 +434,7 @@ class MclmcRunner(Runner):
         self.bars = job.bars
         with precision(settings.dtype):
             density = density_of(job.target, job.bars.say)
-            self._density = density  # keeps a Stan program open
+            self._density = density  # Keeps a Stan program open.
             moves = Microcanonical(density, settings)
             begin = jax.jit(lambda each: jax.lax.map(lambda both: moves.begin(*both), each))
             self.states = begin(moves.inputs(job.seed))

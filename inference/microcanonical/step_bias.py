@@ -71,7 +71,7 @@ class Identities:
         count, size = means["score"].shape
         total = {name: mean.mean(axis=0) for name, mean in means.items()}
         sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
-        if not (sd > 0).all():  # a flat direction or a value that is not finite provides no unit
+        if not (sd > 0).all():  # A flat direction or a value that is not finite provides no unit.
             return None
         width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
         shifts = means["score"] / sd
@@ -90,7 +90,7 @@ class Identities:
         z = jax.vmap(self.density.unconstrain)(values)
         heights, scores = jax.vmap(jax.value_and_grad(self.density.log_density))(z)
         misfit = jnp.max(jnp.abs(heights - recorded) / (1 + jnp.abs(recorded)))
-        away = z - first[None]  # avoid rounding errors for coordinates far from zero
+        away = z - first[None]  # Avoid rounding errors for coordinates far from zero.
         return misfit, {
             "score": scores.mean(0),
             "square": (scores**2).mean(0),

@@ -178,12 +178,12 @@ class Walks:
 class Basin:
     """A region with its chains."""
 
-    tops: tuple[Top, ...]  # optima in the basin, highest first
-    chains: tuple[int, ...]  # numbers of the chains in the basin
-    normal: NormalFit  # Gaussian fitted to the folded draws
+    tops: tuple[Top, ...]  # Optima in the basin, highest first.
+    chains: tuple[int, ...]  # Numbers of the chains in the basin.
+    normal: NormalFit  # Gaussian fitted to the folded draws.
     folded: Float[
         np.ndarray, "chain draw param"
-    ]  # draws, each replaced by its copy nearest to the centre
+    ]  # Draws, each replaced by its copy nearest to the centre.
 
     @property
     def starts(self) -> int:
@@ -261,7 +261,7 @@ def first_basins(
     highest = highest_evidence(tops)
     lost = []
     for number, top in enumerate(tops):
-        if not top.log_evidence > highest - LIGHT:  # or NaN
+        if not top.log_evidence > highest - LIGHT:  # Or NaN.
             continue
         near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
         apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
@@ -290,7 +290,7 @@ def full_basins(
 ) -> tuple[tuple[Basin, ...], Walks]:
     """Run the chains of every basin, starting from draws of its short chains."""
     s, count, starts = job.method, job.method.chains, []
-    for basin in basins:  # take evenly spaced draws of the second halves
+    for basin in basins:  # Take evenly spaced draws of the second halves.
         late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
         starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = s.nuts(count * len(basins), warmup=s.warmup, draws=s.draws)

@@ -36,10 +36,10 @@ class Weights:
     """Shares of modes in the posterior."""
 
     log: Float[np.ndarray, " mode"]
-    error: Float[np.ndarray, " mode"]  # standard errors of the shares' log odds, in nats
-    low: Float[np.ndarray, " mode"]  # lower ends of 95 % intervals
+    error: Float[np.ndarray, " mode"]  # Standard errors of the shares' log odds, in nats.
+    low: Float[np.ndarray, " mode"]  # Lower ends of 95 % intervals.
     high: Float[np.ndarray, " mode"]
-    known: bool  # whether all shares that may matter are known
+    known: bool  # Whether all shares that may matter are known.
 
 
 def weigh(estimates: Sequence[LogIntegral]) -> Weights:
@@ -97,7 +97,7 @@ def draws_by_weight(
 ) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
     """Combine draws to a posterior: in each chain, modes have draws in proportion to their weights, in order."""
     rows = np.empty((chains, draws, 3), int)
-    places = []  # chains and draws to choose from, for each basin and chain of the posterior
+    places = []  # Chains and draws to choose from, for each basin and chain of the posterior.
     for number, basin in enumerate(regions.basins):
         flat = basin.folded.reshape(-1, basin.folded.shape[-1])
         inside = (regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
@@ -236,7 +236,7 @@ def _ordered(
 
         own = basin.folded.copy()
         flat = own.reshape(-1, own.shape[-1])
-        flat[regions.of(flat) != number] = np.nan  # the chain was in another basin
+        flat[regions.of(flat) != number] = np.nan  # The chain was in another basin.
         estimate = log_integral(density, own, rng)
         found.append(LogIntegral(estimate.value + folding.log_order, estimate.error))
     order = sorted(

@@ -33,7 +33,7 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
         return None
     ends: list[tuple[Vector, float, Vector, Vector]] = []
     with np.errstate(all="ignore"):
-        for _ in range(NEWTON):  # the optimiser may have stopped early
+        for _ in range(NEWTON):  # The optimiser may have stopped early.
             height, slope = climb(vector)
             root, definite = square_root(-_curvature(climb, vector))
             left = slope @ root
@@ -44,7 +44,7 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
         if not np.linalg.norm(left) < NEAR:
             end, level, way, slope = ends[0]
             way *= min(1.0, FAR / np.abs(way).max())
-            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # not at a kink
+            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # Not at a kink.
             far = np.abs(end[np.abs(way).argmax()]) > FAR
             return _moved(values, end, way) if rises and far else None
         for way in (*root.T, *-root.T):

@@ -164,10 +164,10 @@ class Top:
     """A distinct optimum."""
 
     vector: Vector
-    height: float  # log density, in nats
-    starts: int  # number of starting points that led to it
-    log_evidence: float  # Laplace's estimate, with all copies; NaN if it is not a peak or unknown
-    weight: Vector  # curvature along each coordinate
+    height: float  # Log density, in nats.
+    starts: int  # Number of starting points that led to it.
+    log_evidence: float  # Laplace's estimate, with all copies; NaN if it is not a peak or unknown.
+    weight: Vector  # Curvature along each coordinate.
 
 
 def find_tops(
@@ -177,7 +177,7 @@ def find_tops(
 
     Return the distinct optima, highest first, and the number of starts that led to no optimum.
     """
-    plain = density_of(folding.density.target)  # starting points are drawn in these charts
+    plain = density_of(folding.density.target)  # Starting points are drawn in these charts.
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
     search = BestOptimum(folding.density.log_density, maxiter=ITERATIONS)

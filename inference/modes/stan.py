@@ -200,7 +200,7 @@ def _run_paths(
             return number, error, []
         parts = [output] if number else []
         for path in sorted(folder.glob("draws_path_*.csv")):
-            with suppress(StanRunError):  # failed paths have no draws
+            with suppress(StanRunError):  # Failed paths have no draws.
                 parts.append(read(path))
     if number:
         output.method["path__"][:] = number

@@ -69,7 +69,7 @@ def matched(
         return _as_draws(values.reshape(len(values), -1)[:, places[i]], shape)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ignore warnings about large k, which the caller reports
+        warnings.simplefilter("ignore")  # Ignore warnings about large k, which the caller reports.
         again = loo_moment_match(
             data,
             loo(data, pointwise=True, reff=relative),

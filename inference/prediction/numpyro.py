@@ -43,7 +43,7 @@ def numpyro_predictions(
     sites, and of deterministic sites whose values differ from the posterior's at the draws `stored`.
     """
     with precision(dtype):
-        with suppress(Exception):  # the function may fail without data
+        with suppress(Exception):  # The function may fail without data.
             own = {
                 n: np.asarray(s["value"])
                 for n, s in sites_of(target, data=True).items()
@@ -88,7 +88,7 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
         sites = sites_of(target)
         seen = [name for name, site in sites.items() if is_observation(site)]
         free = [name for name, site in sites.items() if is_variable(site)]
-        numbers = {"": np.zeros((1, draws))}  # only for the shape
+        numbers = {"": np.zeros((1, draws))}  # Only for the shape.
         try:
             found = _all_draws(target, numbers, seen, keys_for(Purpose.PRIOR, seed, 1), free)
         except NotImplementedError as error:

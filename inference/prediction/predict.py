@@ -192,7 +192,7 @@ def predict(
     if network is not None and not isinstance(new_data, Mapping | str | Path):
         from onebasin.models.networks.prediction import (
             predict as of_model,
-        )  # imported here, because it loads JAX
+        )  # Imported here, because it loads JAX.
 
         return of_model(network, view.arrays, new_data, batch_size=batch_size)
     new = read_new_data(new_data)
@@ -247,11 +247,11 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
     shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)
     y = np.zeros(
         shape, int if network.is_classifier else float
-    )  # placeholder; its log likelihood is not used
+    )  # placeholder; its log likelihood is not used.
     draws = {name: view.values(name) for name in view.variables}
     with precision(_dtype(view)):
         groups = network_groups(network, draws, x, y, seed=seed, limit_mb=np.inf)
-    assert groups is not None  # only a limit could prevent this
+    assert groups is not None  # Only a limit could prevent this.
     return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
 
 

@@ -41,7 +41,7 @@ class NumpyroTerms:
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the log likelihoods (draw, obs...) of each data variable at values (draw, ...)."""
         terms: dict[str, np.ndarray] = self._at({name: values[name] for name in self.names})
-        if self._sums:  # an observation of a network is one row with all outputs
+        if self._sums:  # An observation of a network is one row with all outputs.
             terms = {n: t.reshape(*t.shape[:2], -1).sum(axis=-1) for n, t in terms.items()}
         return terms
 

@@ -77,7 +77,7 @@ def _target(
     by_stan = target.stan_program is not None or target.is_network
     if by_stan and (definition_of(target, engine) == "stan" or target.numpyro_model is None):
         yield _stan(bound(target, engine), progress), package_versions("onebasin")
-        if engine == "numpyro":  # JAX samples the program's density
+        if engine == "numpyro":  # JAX samples the program's density.
             yield package_versions(*NUMPYRO_VERSIONS)
         return
     yield package_versions(*NUMPYRO_VERSIONS)
@@ -154,9 +154,9 @@ def _say(value: Any) -> Any:
     return array.dtype.str, array.shape, content.hexdigest()
 
 
-MARK = "fingerprint"  # name of the array that identifies the run to which a file belongs
+MARK = "fingerprint"  # Name of the array that identifies the run to which a file belongs.
 
-_NAME = re.compile(r"(chain-\d+|state)\.npz")  # earlier versions saved a chain in one file
+_NAME = re.compile(r"(chain-\d+|state)\.npz")  # Earlier versions saved a chain in one file.
 _CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
 _IN_CHAIN = re.compile(r"draws-\d{6,}\.npz|stan-.*")
 _LOCK = ".lock"
@@ -168,7 +168,7 @@ def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
     own = folder / f"chain-{number}-{fingerprint[:8]}"
     try:
         mark = str(read_arrays(state_file(usual))[MARK])
-    except (OSError, ValueError, KeyError):  # the file is missing or damaged
+    except (OSError, ValueError, KeyError):  # The file is missing or damaged.
         mark = fingerprint
     return own if own.exists() or mark != fingerprint else usual
 
@@ -208,11 +208,11 @@ def remove(folder: Path) -> list[str]:
             path.unlink(missing_ok=True)
         elif _CHAIN.fullmatch(path.name) and _is_our_chain(path):
             remove_chain(path)
-        elif path.name == _LOCK and path.is_file():  # left by a process that was killed
+        elif path.name == _LOCK and path.is_file():  # Left by a process that was killed.
             path.unlink(missing_ok=True)
     stays = sorted(path.name for path in folder.iterdir())
     if not stays:
-        with suppress(OSError):  # a symbolic link to a folder stays
+        with suppress(OSError):  # A symbolic link to a folder stays.
             folder.rmdir()
     return stays
 
@@ -239,8 +239,8 @@ def remove_chain(path: Path) -> None:
     """Delete everything that a chain has saved in its folder, and the folder if it contains nothing else."""
     if not path.is_dir():
         return
-    clear(path)  # first, because other files would not be recognised without the state
-    with suppress(OSError):  # the folder contains other files
+    clear(path)  # First, because other files would not be recognised without the state.
+    with suppress(OSError):  # The folder contains other files.
         if [file.name for file in path.iterdir()] == [state_file(path).name]:
             state_file(path).unlink()
         path.rmdir()
@@ -266,7 +266,7 @@ def _is_ours(path: Path) -> bool:
         return True
 
 
-SECONDS = 30.0  # minimum time between saves of the state of training
+SECONDS = 30.0  # Minimum time between saves of the state of training.
 
 
 def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
@@ -291,7 +291,7 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
 
 def pack(state: Any) -> dict[str, np.ndarray]:
     """Convert a pytree of arrays and random keys, such as the state of HMC, to named arrays."""
-    import jax  # imported here and below, because saving Stan's chains does not need JAX
+    import jax  # Imported here and below, because saving Stan's chains does not need JAX.
 
     leaves = enumerate(jax.tree.leaves(state))
     return {f"leaf-{i}": np.asarray(jax.random.key_data(v) if _is_key(v) else v) for i, v in leaves}

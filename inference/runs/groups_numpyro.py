@@ -55,8 +55,8 @@ Names = frozenset[str]
 class _Flow:
     """The variables on which a number depends."""
 
-    of: Names = frozenset()  # all variables on which the number depends
-    linear: Names = frozenset()  # those in which it is linear before any product with a scale
+    of: Names = frozenset()  # All variables on which the number depends.
+    linear: Names = frozenset()  # Those in which it is linear before any product with a scale.
 
     @classmethod
     def union(cls, flows: Iterable[_Flow]) -> _Flow:
@@ -71,12 +71,12 @@ class _Flow:
 class _Tracing:
     """A traversal of the program of a model."""
 
-    sizes: Mapping[str, int]  # number of entries of each variable
-    scales: Names  # variables with bounded support
-    used: set[str] = field(default_factory=set)  # variables with an effect without a scale
+    sizes: Mapping[str, int]  # Number of entries of each variable.
+    scales: Names  # Variables with bounded support.
+    used: set[str] = field(default_factory=set)  # Variables with an effect without a scale.
     scaled: set[str] = field(
         default_factory=set
-    )  # variables with an effect after a product with a scale
+    )  # Variables with an effect after a product with a scale.
 
     def through(self, jaxpr: Any, flows: Sequence[_Flow]) -> list[_Flow]:
         """Follow the inputs of a program to its results."""
@@ -96,7 +96,7 @@ class _Tracing:
         inner = getattr(inner, "jaxpr", inner)
         if inner is not None and len(inner.invars) == len(flows):
             found = self.through(inner, flows)
-            if name == "scan":  # later steps may depend on all inputs
+            if name == "scan":  # Later steps may depend on all inputs.
                 found = [_Flow(both.of, flow.linear) for flow in found]
             return found
         if name in _LINEAR:
@@ -155,7 +155,7 @@ def top_level(
         return leaves
 
     jaxpr = jax.make_jaxpr(parameters)(dict(like)).jaxpr
-    names = sorted(like)  # the order of a mapping's leaves
+    names = sorted(like)  # The order of a mapping's leaves.
     tracing = _Tracing({name: like[name].size for name in names}, frozenset(scales))
     start = [_Flow(frozenset({n}), frozenset({n} & free)) for n in names]
     below = set()
@@ -203,7 +203,7 @@ def plate_dims(
 def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
     """Return the names of a site's axes by position."""
     frames = site["cond_indep_stack"]
-    if site["type"] == "deterministic":  # its number of event axes is unknown
+    if site["type"] == "deterministic":  # Its number of event axes is unknown.
         events = range(len(shape) + 1)
     else:
         events = range(site["fn"].event_dim, site["fn"].event_dim + 1)
@@ -227,11 +227,11 @@ Groups = dict[str, Arrays]
 class Sites:
     """The variables and data of a model."""
 
-    model: Callable[[], None]  # the model with all other sites fixed
-    latent: tuple[str, ...]  # names of the variables
-    observed: tuple[str, ...]  # names of the data
-    draws: bool = True  # whether it can draw data
-    priors: bool = True  # whether each variable has a prior
+    model: Callable[[], None]  # The model with all other sites fixed.
+    latent: tuple[str, ...]  # Names of the variables.
+    observed: tuple[str, ...]  # Names of the data.
+    draws: bool = True  # Whether it can draw data.
+    priors: bool = True  # Whether each variable has a prior.
 
     @classmethod
     def of(cls, target: Target) -> Sites:
@@ -247,7 +247,7 @@ class Sites:
             tuple(latent),
             tuple(name for name, site in sites.items() if is_observation(site)),
             *(not isinstance(target, PymcTarget),)
-            * 2,  # PyMC draws the data, and has one joint prior
+            * 2,  # PyMC draws the data, and has one joint prior.
         )
 
     def at(self, values: Mapping[str, Any], key: jax.Array) -> Groups:
@@ -277,7 +277,7 @@ class Sites:
         """Return the names of priors at the top level, if JAX can trace the model's distributions."""
         try:
             return {TOP_LEVEL: json.dumps(top_level(self.distributions, like))}
-        except Exception:  # an error of the model must not lose the draws
+        except Exception:  # An error of the model must not lose the draws.
             return {}
 
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:

@@ -20,7 +20,7 @@ def initial_values(
     posterior, if one is given; its draws may have more variables than the model. Chain c gets a draw, chosen by the
     seed, from chain c of the posterior, modulo its number of chains.
     """
-    if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # xarray's mappings have sizes
+    if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # xarray's mappings have sizes.
         return [dotted(given)] * chains, None
     if isinstance(given, str | Path) and Path(given).suffix == ".json":
         return [_read(given)] * chains, None

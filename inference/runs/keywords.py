@@ -27,7 +27,7 @@ RUNNING = (
 
 def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.DataTree:
     """Run a method with the arguments of its function: the target, fields of its class, and arguments of `infer`."""
-    from .run import run  # imported here, because it takes long
+    from .run import run  # Imported here, because it takes long.
 
     given = with_start(arguments)
     target = given.pop("target")

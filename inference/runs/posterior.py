@@ -60,16 +60,16 @@ class Origin:
     """The model and the data from which draws come."""
 
     program: str = (
-        ""  # text of the Stan program or the NumPyro model's function; empty for a network
+        ""  # Text of the Stan program or the NumPyro model's function; empty for a network.
     )
     program_name: str = ""
-    data_sha256: str = ""  # hash of the data; empty if there are none
+    data_sha256: str = ""  # Hash of the data; empty if there are none.
     kinds: Mapping[str, str] = field(
         default_factory=dict
-    )  # kinds of variables, if known before the run
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # named axes
-    observed: Mapping[str, Named] = field(default_factory=dict)  # data of a NumPyro model's sites
-    constant: Mapping[str, Named] = field(default_factory=dict)  # other numeric arguments
+    )  # Kinds of variables, if known before the run.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Named axes.
+    observed: Mapping[str, Named] = field(default_factory=dict)  # Data of a NumPyro model's sites.
+    constant: Mapping[str, Named] = field(default_factory=dict)  # Other numeric arguments.
 
     def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
         """Return the root attributes of a posterior with these variables."""
@@ -119,7 +119,7 @@ def _of_numpyro(target: Target) -> Origin:
     from ..density.numpyro import is_observation, sites_of
     from .groups_numpyro import plate_dims
 
-    with precision("float64"):  # for every precision of the run, as in fingerprints
+    with precision("float64"):  # For every precision of the run, as in fingerprints.
         sites = sites_of(target, data=True)
         seen = {
             name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
@@ -136,7 +136,7 @@ def _of_numpyro(target: Target) -> Origin:
         model = inner
     name = getattr(model, "__qualname__", "") or type(model).__qualname__
     text = ""
-    with suppress(OSError, TypeError):  # defined at a prompt, or not a function
+    with suppress(OSError, TypeError):  # Defined at a prompt, or not a function.
         source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
         text, name = source, f"{Path(file).name}:{name}" if file else name
     return Origin(
@@ -194,7 +194,7 @@ def data_sha256(data: Mapping[str, Any]) -> str:
     for name in sorted(data):
         digest.update(_line(name.encode()))
         value = data[name]
-        if isinstance(value, Mapping):  # a Stan tuple
+        if isinstance(value, Mapping):  # A Stan tuple.
             digest.update(b"tuple" + data_sha256({str(k): v for k, v in value.items()}).encode())
             continue
         kind, array = _canonical(np.asarray(value))
@@ -532,11 +532,11 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 class Beside(NamedTuple):
     """The draws of the group `posterior`, and the other groups of a posterior."""
 
-    draws: Mapping[str, Values]  # the group `posterior`
-    groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
-    observed: Mapping[str, Named]  # observed data: axes and array
+    draws: Mapping[str, Values]  # The group `posterior`.
+    groups: Mapping[str, DrawGroup]  # Log likelihoods, predictions, log priors.
+    observed: Mapping[str, Named]  # Observed data: axes and array.
     constant: Mapping[str, Named]
-    left_out: Mapping[str, str] = MappingProxyType({})  # missing groups with the reasons
+    left_out: Mapping[str, str] = MappingProxyType({})  # Missing groups with the reasons.
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
         """Return the groups other than `posterior`."""

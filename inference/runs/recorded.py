@@ -43,8 +43,8 @@ def kept_data(view: View) -> dict[str, Any]:
 class RecordedProgram:
     """The Stan program that a posterior records, which is searched when first needed."""
 
-    view: View  # the posterior, with folders in which to search for files of the run's command
-    trusted: bool = False  # whether to interpret the text in the posterior
+    view: View  # The posterior, with folders in which to search for files of the run's command.
+    trusted: bool = False  # Whether to interpret the text in the posterior.
 
     def __call__(self, draws: xr.Dataset) -> np.ndarray:
         """Evaluate draws (chain, draw, ...), in nats, on the constrained scale, without the Jacobian.

@@ -84,10 +84,10 @@ def spread[T](
 
 
 def _called[T](function: Callable[..., T], *arguments: Any) -> T:
-    return function(ProgressBars(False), *arguments)  # a worker sends only the lines that it logs
+    return function(ProgressBars(False), *arguments)  # A worker sends only the lines that it logs.
 
 
-DERIVED_AT = 4  # number of points at which derived quantities are computed
+DERIVED_AT = 4  # Number of points at which derived quantities are computed.
 
 
 def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:
@@ -127,9 +127,9 @@ class SymmetryTrial:
     """A check of the target's symmetry, begun before a run by `begin_trial` and continued at the draws."""
 
     target: Target
-    density: ValueDensity  # log density, compiled once for both checks
-    seed: int  # seed of points and group elements
-    before: Evidence  # result before the run
+    density: ValueDensity  # Log density, compiled once for both checks.
+    seed: int  # Seed of points and group elements.
+    before: Evidence  # Result before the run.
 
     def at_draws(self, tree: xr.DataTree) -> Evidence:
         """Check the symmetry at the draws as well, and return the combined evidence.
@@ -143,7 +143,7 @@ class SymmetryTrial:
             return before.joined(found.evidence)
         except SymmetryError as error:
             return replace(before, refuted=error.reason)
-        except Exception as error:  # an error here must not lose the draws
+        except Exception as error:  # An error here must not lose the draws.
             words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
             return replace(
                 before, skipped=(*before.skipped, f"the check at draws failed ({words})")
@@ -186,9 +186,9 @@ def begin_trial(
 class SearchedSymmetry:
     """The result of a search before a run."""
 
-    target: Target  # the target with the symmetry that affects its posterior, if one was found
-    trial: SymmetryTrial | None = None  # check of this symmetry at the draws
-    said: str = ""  # JSON of the result; empty if the search failed
+    target: Target  # The target with the symmetry that affects its posterior, if one was found.
+    trial: SymmetryTrial | None = None  # Check of this symmetry at the draws.
+    said: str = ""  # JSON of the result; empty if the search failed.
 
     def end(self, tree: xr.DataTree) -> None:
         """Record the result in a posterior, and check it at the draws."""
@@ -269,9 +269,9 @@ def run(
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept, client=client)
-    if start is not None and not method.takes_adaptation:  # a fit starts at a single point
+    if start is not None and not method.takes_adaptation:  # A fit starts at a single point.
         (start,), _ = initial_values(start, 1, seed)
-    numbers = 0  # number of values per draw, if known before compilation
+    numbers = 0  # Number of values per draw, if known before compilation.
     if target.is_network:
         network = cast(Any, target).model.network
         numbers = sum(map(math.prod, network.shapes.values()))

@@ -56,7 +56,7 @@ class Batches:
 class Trained:
     """The result of training."""
 
-    values: dict[str, np.ndarray]  # constrained values (member, ...)
+    values: dict[str, np.ndarray]  # Constrained values (member, ...).
     log_density: Float[np.ndarray, " member"]
     """Final log posterior density in the unconstrained space, up to a constant, for either objective."""
     losses: Float[np.ndarray, "member epoch"]
@@ -65,7 +65,7 @@ class Trained:
     """Constrained values (checkpoint, member, ...); empty if none were requested."""
     recorded_at: Int[np.ndarray, " checkpoint"]
     """Number of finished epochs at each checkpoint; the first is 0, the start."""
-    steps: int  # number of gradient steps per member
+    steps: int  # Number of gradient steps per member.
 
 
 class TrainState(NamedTuple):

@@ -60,7 +60,7 @@ WINDOW = 10  # Number of ELBO evaluations whose relative changes decide whether 
 
 Inputs = tuple[
     jax.Array, jax.Array | None
-]  # key of a step, and rows of its observations (None for all)
+]  # Key of a step, and rows of its observations (None for all).
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
@@ -88,12 +88,12 @@ class State(NamedTuple):
 class Optimised:
     """The result of training."""
 
-    params: Parameters  # (fit, ...)
-    iteration: np.ndarray  # number of finished steps (evaluation,)
-    elbo: np.ndarray  # (evaluation, fit)
+    params: Parameters  # (fit, ...).
+    iteration: np.ndarray  # Number of finished steps (evaluation,).
+    elbo: np.ndarray  # (evaluation, fit).
     information: np.ndarray
-    settled: np.ndarray  # whether each fit met the stopping rule (fit,)
-    recorded: list[Parameters]  # parameters at each evaluation, if requested
+    settled: np.ndarray  # Whether each fit met the stopping rule (fit,).
+    recorded: list[Parameters]  # Parameters at each evaluation, if requested.
 
 
 def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedule:
@@ -185,7 +185,7 @@ class TrainingLoop:
 
     def _step(self, number: jax.Array, state: State) -> State:
         carried, inputs = self.prepare(state.carried, number)
-        shared = self.information is None or inputs[1] is None  # else each fit has its own rows
+        shared = self.information is None or inputs[1] is None  # Else each fit has its own rows.
         slopes = jax.vmap(jax.grad(self.loss), in_axes=(0, None, (0, None if shared else 0)))(
             state.params, number, inputs
         )
@@ -534,7 +534,7 @@ def fit(job: Job[Any]) -> Found:
                 engine=job.engine,
                 method=f"{s.label}-{plan.information and plan.information.choice}",
                 symmetry=to_json(target.symmetry),
-                settings=replace(s, mutual_information="auto"),  # `method` has it
+                settings=replace(s, mutual_information="auto"),  # `method` has it.
                 seed=job.seed,
                 start=None if job.start is None else given,
             )

@@ -41,9 +41,9 @@ _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
 class Attempt:
     """One way to run Stan's ADVI; the start is uniform within `init_radius`."""
 
-    eta: float | None = None  # fixed step size; if None, Stan searches for one
+    eta: float | None = None  # Fixed step size; if None, Stan searches for one.
     init_radius: float = 2.0
-    seed_offset: int = 0  # added to the seed for another start
+    seed_offset: int = 0  # Added to the seed for another start.
 
 
 ATTEMPTS = (
