@@ -96,8 +96,8 @@ def infer(
     Returns
     -------
     DataTree
-        Group `posterior` with every variable as (chain, draw, ...), `sample_stats`, the data, log likelihoods and
-        predictions; each method documents its other groups.
+        A posterior with every variable as (chain, draw, ...) in the group `posterior`, and with `sample_stats`, the
+        data, log likelihoods and predictions. Each method documents its other groups.
 
     Raises
     ------

@@ -318,7 +318,7 @@ def _groups(
 def _groups_here(
     make: Callable[[int], Arrays], at_once: int, groups: Sequence[int]
 ) -> Iterator[tuple[int, Arrays]]:
-    """Make groups in parallel, after the first one alone has compiled the program that all share."""
+    """Make groups in parallel, after the first group has compiled the shared program."""
     if groups:
         yield groups[0], make(groups[0])
     with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -415,7 +415,7 @@ def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> In
 
 
 def _densities(family: Family, engine: str) -> Densities:
-    """Return the function that evaluates points, by one compiled model if possible, else by the engine one by one."""
+    """Return the function that evaluates points: a compiled model for all simulations, or the engine for each one."""
     if family.model is not None:
         return CompiledDensities(family)
     by = engine_named(engine).name

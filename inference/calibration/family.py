@@ -437,7 +437,7 @@ class Looking:
 
 
 def _named(name: str, found: Any, points: int) -> Numbers:
-    """Return a test quantity as numbers (point,) by name; of an array take a few entries."""
+    """Return a test quantity as numbers (point,) by name; for an array, take a few entries."""
     if isinstance(found, Mapping):
         return {
             key: numbers

@@ -160,7 +160,7 @@ class _Climb:
 
 
 def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -> NormalFit | None:
-    """Return a mean-field fit with the covariance of its linear response; None if it has none.
+    """Return a mean-field fit with the covariance of its linear response; None if that does not exist.
 
     Let A be the mean Hessian of the log density over draws, B its mixed derivatives by means and log scales, and C
     those by log scales. The covariance is the inverse of -(A - B C^-1 B'), which is exact for a Gaussian log density.

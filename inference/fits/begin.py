@@ -51,7 +51,7 @@ adaptation also rejects less often than that."""
 
 
 def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
-    """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record whether and why."""
+    """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record the decision."""
     if job.engine not in DEFINED:
         raise ArgumentError(
             f"`init` is 'fit', but engine={job.engine!r} does not accept a metric. Use engine='numpyro' or "

@@ -177,10 +177,10 @@ def nuts(
     Returns
     -------
     DataTree
-        Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `diverging`, `tree_depth`,
-        `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw), `energy` and `lp` in nats; and
-        the data, log likelihoods and predictions. Divergences are recorded, not raised. nutpie's `energy` is known up
-        to one constant per chain.
+        The group `posterior` has every variable as (chain, draw, ...). `sample_stats` has `diverging`, `tree_depth`,
+        `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw); `energy` and `lp` are in
+        nats. Other groups have the data, log likelihoods and predictions. Divergences are recorded, not raised.
+        nutpie's `energy` is known up to one constant per chain.
 
     Raises
     ------

@@ -156,7 +156,7 @@ def mclmc(
     Returns
     -------
     DataTree
-        Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `lp` (nats), `step_size`,
+        The group `posterior` has every variable as (chain, draw, ...). `sample_stats` has `lp` (nats), `step_size`,
         `n_steps` (integration steps since the previous draw), `length` (after which the momentum is forgotten),
         `diverging` (one of these steps was not finite and was not taken) and `energy_variance` (mean squared energy
         error of a step per parameter) or, if adjusted, `acceptance_rate`; each is (chain, draw). For unadjusted chains
