@@ -47,8 +47,8 @@ def infer(
     engine : str, optional
         The program that runs the method: "numpyro" is JAX in this process, "stanli" interprets a Stan program,
         "cmdstan" compiles it, and "nutpie" is the package of that name. By default NumPyro if the target has a NumPyro
-        model, else stanli, or CmdStan for a program that stanli rejects. The groups and names in the result do not
-        depend on the engine.
+        model, else stanli, or CmdStan for a program that stanli rejects. The result has the same groups and names for
+        all.
     seed : int
         Seed of all random numbers, from 0 to 2^32 - 1. The same call with the same seed gives the same draws, bit for
         bit, on the same machine and versions. A chain depends only on the seed and its number.
@@ -62,8 +62,8 @@ def infer(
         An earlier run of NUTS or HMC whose step sizes and metrics are reused. If a chain starts in another labelling
         of the target's symmetry, its metric is relabelled. The metric is not adapted further; the warmup adapts only
         the step size, in at most 100 iterations if `init` is also a posterior. If the posterior has no metric, it is
-        estimated from the draws. A mapping or a JSON file has `step_size`, `inverse_metric` or both, as written by
-        Stan's `save_metric`.
+        estimated from the draws. A mapping or a JSON file has `step_size`, `inverse_metric` or both, as in Stan's
+        `save_metric`.
     checkpoint : path, optional
         A folder in which chains, or the state of training, are saved during the run; repeat the call to resume.
         NumPyro then gives the same draws as an uninterrupted run, Stan keeps the existing draws and uses a new random
@@ -85,8 +85,8 @@ def infer(
         two, at most 8, and does not change the draws. To declare a symmetry yourself, give it to the target.
     check_symmetry : bool
         Whether to check a declared symmetry on the log density before the run, and afterwards at its draws, as
-        `ob.check_symmetry` does. A network's symmetry follows from its architecture and is not checked. The check does
-        not change the draws.
+        `ob.check_symmetry` does. A network's symmetry follows from its architecture and is not checked. Draws do not
+        change.
     progress : bool, optional
         Whether to show progress, in a terminal on stderr and in a notebook below the cell. By default it is shown in
         terminals and notebooks, but not in files, pipes and tests.
@@ -110,8 +110,7 @@ def infer(
         If the log density does not have the declared symmetry. A contradiction that only draws show is recorded in the
         attribute `symmetry_evidence` and reported in a notice.
     InferenceError
-        If no starting point with a finite log density is found, `checkpoint` is not writable, or the engine is not
-        installed.
+        If no starting point with a finite log density is found, `checkpoint` is not writable, or the engine is missing.
     TaskError
         If the cluster cannot be reached, a worker has other package versions, or the model cannot be sent.
     InUse

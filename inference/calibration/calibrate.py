@@ -121,8 +121,7 @@ def calibrate(
     simulations : int
         Number of simulations. 200 detect an sd that is wrong by a third; 2,000 detect one that is wrong by a tenth.
     seed : int
-        From 0 to 2^32 - 1. Simulation number i depends only on the seed and i: a call with more simulations continues
-        from the existing ones.
+        From 0 to 2^32 - 1. Simulation i depends only on the seed and i, so a call with more simulations continues.
     quantities : mapping of str to callable, optional
         Test quantities in addition to the family's own: see `Family`.
     folder : path, optional
@@ -157,8 +156,7 @@ def calibrate(
     The test quantities are the log likelihood, the log density, the parameters, and those of the family. Parameters
     that a declared symmetry moves are put into a labelling that depends only on the draw itself; other parameters are
     used unchanged. Simulations on which a method fails, or whose chains do not converge, are left out and counted.
-    Whether that happens depends on the data, not on the true values, so the ranks of the remaining simulations
-    stay uniform.
+    Whether that happens depends on the data, not on the true values, so the ranks of other simulations stay uniform.
 
     References
     ----------
@@ -195,8 +193,7 @@ def calibrate(
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(kept, argument="folder"))
-            # Fingerprint everything that decides ranks; functions are identified by their results at the first true
-            # values.
+            # Fingerprint everything that decides ranks; functions are identified by results at the first true values.
             truth = {name: value[None] for name, value in first.parameters.items()}
             how: dict[str, Any] = {"method": way.method, "settings": way.settings, "seed": seed}
             how["looked"] = looking.at(truth, first.data, {})

@@ -487,8 +487,7 @@ def rank(
 ) -> Ranked:
     """Rank a true value among draws (chain, draw), thinned until they are nearly independent.
 
-    Ties of discrete quantities are broken at random. `independent` draws, such as those of an approximation, are not
-    thinned.
+    Ties of discrete quantities are broken at random. `independent` draws, as from an approximation, are not thinned.
     """
     ess, rhat = float(draws.size), 1.0
     if not np.isfinite(draws).all() and not independent:

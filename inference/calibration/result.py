@@ -43,13 +43,11 @@ class Off:
     p_value : float
         Probability of ranks at least this far from uniform if the posterior is correct, for this quantity alone.
     shift : float
-        Average of true value minus posterior mean, in posterior sds: 0 if calibrated, positive if the posterior is too
-        low.
+        Average true value minus posterior mean, in posterior sds: 0 if calibrated, positive if draws are too low.
     shift_interval : tuple of float
         95 % bootstrap interval.
     ratio : float
-        Spread of true values around posterior means, divided by the posterior sd: 1 if calibrated, above 1 if
-        intervals are too narrow.
+        Spread of true values around posterior means over the posterior sd: 1 if calibrated, above 1 if too narrow.
     ratio_interval : tuple of float
         95 % bootstrap interval.
     above : float

@@ -36,8 +36,7 @@ def log_density(
     """Evaluate a target's log density (log prior plus log likelihood) at values of its parameters.
 
     Two programs define the same model if their log densities differ by a constant. Stan's `~` drops terms that do not
-    depend on parameters, whereas NumPyro keeps them. To compare programs, use differences between points, or subtract
-    the mean.
+    depend on parameters, whereas NumPyro keeps them. To compare, use differences between points, or subtract the mean.
 
     Parameters
     ----------
@@ -45,8 +44,7 @@ def log_density(
         The model conditioned on data.
     points : DataTree, Dataset or mapping
         A posterior, its group `posterior`, or a Dataset of draws with the axes `chain` and `draw`. All draws are
-        evaluated; `posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th. Or one point, name to
-        value.
+        evaluated; `posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th. Or one point by name.
     engine : {"numpyro", "stan"}, optional
         Which definition of the target to evaluate; by default NumPyro's if the target has one, else Stan's.
     progress : callable, optional
@@ -109,14 +107,12 @@ def jax_density(target: Target, *, progress: Callable[[str], None] | None = None
 
     A Stan program's compiled library is called in this process. Inside a compiled JAX program, a gradient takes less
     than a microsecond longer than Stan's automatic differentiation alone, and `jax.vmap` evaluates many points in one
-    call. Any sampler or optimiser written for JAX thus works with any Stan program. Stan programs run on the CPU in
-    double precision.
+    call. Any sampler or optimiser written for JAX thus works with any Stan program. They run on the CPU in float64.
 
     Parameters
     ----------
     target : Target
-        The model conditioned on data: a NumPyro model, a network or a Stan program. If the target has both, the
-        NumPyro model is used.
+        The model conditioned on data: a NumPyro model (used if there are both), a network or a Stan program.
     progress : callable, optional
         Called with a line of text before a long computation, such as compiling a Stan program.
 
@@ -132,8 +128,7 @@ def jax_density(target: Target, *, progress: Callable[[str], None] | None = None
     Raises
     ------
     ValueError
-        If the target has no definition, no parameters or a discrete parameter, or if JAX uses a GPU and the target is
-        a Stan program.
+        If the target has no definition, no parameters or a discrete parameter, or is a Stan program on a GPU.
     TypeError
         If `target` is not a Target, or if JAX uses single precision and the target is a Stan program.
     StanError

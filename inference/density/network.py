@@ -169,8 +169,7 @@ def in_double(function: Callable[..., Any], size: int | None = None) -> Callable
 class CountedDensity:
     """A target's log density over vectors, for NumPy arrays in double precision, that counts its evaluations.
 
-    `gradients` counts gradients, where a Hessian-vector product counts as two. `heights` counts evaluations of only
-    the log density.
+    `gradients` counts gradients; a Hessian-vector product counts as two. `heights` counts other log densities.
     """
 
     BLOCK = 64

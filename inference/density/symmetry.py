@@ -2,8 +2,7 @@
 
 Derived quantities (transformed parameters, generated quantities, deterministic sites) are computed at the original and
 the moved points. A quantity that a block names must move as the block says. A quantity that changes but that no block
-names is not relabelled when draws are aligned. Quantities with random numbers depend on the seed and cannot be
-compared.
+names is not relabelled when draws are aligned. Quantities that depend on the seed cannot be compared.
 """
 
 from __future__ import annotations
@@ -241,8 +240,8 @@ def check_symmetry(
 
     Each block is checked separately, with one random element per point (three per draw) that moves something. The
     density is on the constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated
-    quantities, deterministic sites) that a block names must move with the parameters as declared. All computation is
-    in double precision.
+    quantities, deterministic sites) that a block names must move with the parameters as declared. Computations use
+    double precision.
 
     Parameters
     ----------
@@ -251,16 +250,14 @@ def check_symmetry(
     engine : "numpyro" or "stan", optional
         The definition to evaluate; by default the one that the target has, NumPyro if it has both.
     points : int
-        Number of points, at least 1: uniform within +-2 in the unconstrained space, or draws from `draws`, spread over
-        its chains.
+        Number of points, at least 1: uniform within +-2 in the unconstrained space, or spread over `draws`.
     seed : int
         Seed of the random points and elements.
     tolerance : float
         Largest allowed change in nats, in addition to rounding error.
     draws : DataTree, optional
         A posterior of the target. Its draws are used instead of random points: `points` draws, and those with the
-        largest and smallest moved values. Blocks that keep only the likelihood are skipped, because they are not
-        symmetries of the posterior.
+        largest and smallest moved values. Blocks that keep only the likelihood are skipped.
     progress : callable, optional
         Called with a line of text before a long computation.
 
@@ -272,8 +269,7 @@ def check_symmetry(
     Raises
     ------
     SymmetryError
-        If a block changes the log density, or a derived quantity does not move as declared. The message states the
-        change.
+        If a block changes the log density, or a derived quantity does not move as declared.
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
 

@@ -56,8 +56,7 @@ LARGEST = 2000  # Maximum number of coordinates with a linear response.
 def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bool) -> Points:
     """Make an even number of antithetic standard normal draws with unit second moments.
 
-    If `whole`, the matrix of second moments is the identity. Otherwise only its diagonal is one, which needs fewer
-    draws.
+    If `whole`, the matrix of second moments is the identity. Else only its diagonal is one, which needs fewer draws.
     """
     half = rng.standard_normal((count // 2, size))
     if whole:
@@ -71,8 +70,7 @@ def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bo
 def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> NormalFit:
     """Maximise the ELBO of fixed standard draws (draw, param), starting from an optimum.
 
-    The fit is mean field if the optimum's root is a vector, else full rank. The ELBO is evaluated at most `iterations`
-    times.
+    The fit is mean field if the optimum's root is a vector, else full rank. It takes at most `iterations` ELBOs.
     """
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)
@@ -256,8 +254,7 @@ def gaussians(
     fits.sort(key=lambda fitted: fitted.elbo, reverse=True)
     if not fits:
         raise InferenceError(
-            f"No Gaussian with a finite ELBO was found for {job.target.name!r} at any of {len(peaks)} optima. Use "
-            "`nuts`."
+            f"No Gaussian for {job.target.name!r} has a finite ELBO at any of {len(peaks)} optima. Use `nuts`."
         )
     distinct: list[NormalFit] = []
     for fitted in fits:

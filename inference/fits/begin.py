@@ -54,8 +54,7 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
     """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record the decision."""
     if job.engine not in DEFINED:
         raise ArgumentError(
-            f"`init` is 'fit', but engine={job.engine!r} does not accept a metric. Use engine='numpyro' or "
-            "engine='stanli'."
+            f"`init` is 'fit', but engine={job.engine!r} does not accept a metric. Use engine='numpyro' or 'stanli'."
         )
     with precision("float64"):
         counted = CountedDensity.of(job.target, job.bars.say)
@@ -171,8 +170,8 @@ def _come(
 ) -> Points | None:
     """Climb from random points to the log density of the other chains, and move on from there; None if a chain fails.
 
-    Chains climb, because trajectories with the fit's metric may be slow elsewhere. They stop before an optimum, which
-    a chain may never leave.
+    They climb, because trajectories with the fit's metric may be slow elsewhere. They stop before an optimum, where
+    chains may stay.
     """
     if not len(afar):
         return afar

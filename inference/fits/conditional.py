@@ -49,8 +49,7 @@ def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -
     The even part of the gradient at opposite points, g(u) + g(-u) - 2 g(0), is zero for a Gaussian. Its mean square
     along a coordinate, over random displacements, is the coordinate's strength. Strengths are computed in the space
     that the fixed coordinates leave free. For y = x^2 + noise both coordinates are strong. Given x the rest is normal,
-    but given y it has two modes. Therefore the candidate is fixed that leaves the smallest even and nonlinear odd
-    parts.
+    but given y it has two modes. So the candidate is fixed that leaves the smallest even and nonlinear odd parts.
     """
     points = rng.standard_normal((PAIRS, counted.size))
     held, (strength, _) = list[int](), _strengths(counted, fit, [], points)

@@ -81,8 +81,8 @@ def dadvi(
     iterations : int
         Maximum number of evaluations of the ELBO for each Gaussian.
     init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space; every second one is uniform within
-        three times that radius.
+        Starting points are uniform within +-init_radius in the unconstrained space; every second one within three
+        times that.
     draws : int
         Number of draws from the fitted Gaussian.
     weights : bool or None

@@ -1,8 +1,8 @@
 """Importance weights with adaptive proposals: adaptive multiple importance sampling (Cornuet et al. 2012).
 
 Each round draws from a mixture of multivariate t distributions, one for the fit at every distinct optimum. The draws
-of all rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so that no
-draw has a large weight if one proposal covers it well. Between rounds, each component is updated to the moments of the
+of all rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so no draw
+has a large weight if one proposal covers it well. Between rounds, each component is updated to the moments of the
 draws that it is responsible for. While weights are uneven, the mixture also grows where they are largest (incremental
 mixture importance sampling, Raftery and Bao 2010). If that is not enough, a second mixture alternates with the first:
 Gaussians over a grid of the coordinates that bend the posterior (`conditional`). Finally, weights are Pareto-smoothed

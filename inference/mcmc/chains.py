@@ -1,13 +1,11 @@
 """Run several chains of a method in parallel, on the machine's cores or on a Dask cluster, and save them meanwhile.
 
 A chain's draws depend only on the target, the settings, the seed and the chain's number. They do not depend on the
-number of chains, their order or other work. Draws that are found in the checkpoint folder are therefore kept, and only
-the rest is run.
+number of chains, their order or other work. Draws in the checkpoint folder are thus kept, and only the rest is run.
 
 A chain's folder holds chunks with checksums, ``draws-000000.npz`` and so on. Each has consecutive draws with their
 statistics. One file ``state.npz``, also with a checksum, has the number of chunks and draws, and the state from which
-the engine continues. The state is written after the chunks that it counts, so these are complete whenever the process
-is killed.
+the engine continues. The state is written after the chunks that it counts, so these are always complete.
 
 A process of a cluster runs a few chains. A worker that can access the folder of the chains saves them there during the
 run. Any other worker sends the files of its chains when they have ended. In both cases draws are read from the files

@@ -72,8 +72,8 @@ class NutpieChains:
         given = job.given
         if given is not None and (given.inverse_metric is not None or given.step_size is not None):
             raise ArgumentError(
-                "`engine` is 'nutpie', which does not accept a step size or a metric. Use engine='numpyro', 'stanli' "
-                "or 'cmdstan'."
+                "`engine` is 'nutpie', which accepts no step size or metric. Use engine='numpyro', 'stanli' or "
+                "'cmdstan'."
             )
         self.job, self.bars = job, job.bars
         by_itself = given is None and (s.init, s.init_radius) == ("random", RADIUS)

@@ -152,16 +152,16 @@ def nuts(
         from a random point to an optimum. "fit": a draw from a weighted fit (`dadvi`), with its covariance as the
         metric and without warmup, and a random point for one chain in four; if the fit's weights are bad, "random"
         with the full warmup. In Python it can also be values or a posterior: see `start` in `infer`. Optima keep
-        chains out of modes with almost no probability, but if all chains start at the same optimum, R-hat says little
-        about other modes.
+        chains out of modes with almost no probability, but if all chains share one, R-hat says little about other
+        modes.
     init_starts : int
         Number of points from which each chain searches for an optimum.
     thin : int
         Number of iterations per stored draw. Statistics sum the steps of these iterations, and record their largest
         tree depth and any divergence.
     threads_per_chain : int
-        Number of threads for `reduce_sum` in each chain of CmdStan. Draws then agree only up to rounding. The program
-        is compiled with threading.
+        Number of threads for `reduce_sum` in each chain of CmdStan. Draws then agree up to rounding. The program is
+        compiled for threads.
     adapt : bool
         Whether to adapt step size and metric in the warmup. Otherwise the warmup only brings a chain to the posterior.
     save_warmup : bool

@@ -42,8 +42,7 @@ class OptimiserEnd:
 class BestOptimum:
     """A compiled search for the best optimum from several starting points.
 
-    The log density is a function of a vector and possibly more arguments, such as data. Options are those of SciPy's
-    L-BFGS-B.
+    The log density is a function of a vector and possibly more arguments, such as data. Options are those of L-BFGS-B.
     """
 
     def __init__(self, log_density: Callable[..., jax.Array], **options: float) -> None:

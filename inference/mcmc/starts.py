@@ -5,8 +5,7 @@ parameter values by name, and the metric in the order of its own coordinates.
 
 If a chain starts in a different labelling of a declared symmetry than the earlier chain, its metric M is transformed.
 Let g be the element that brings the earlier chain's mean closest to the start, and J the Jacobian of its action in the
-unconstrained space. The metric at the start is J M J'. If g permutes coordinates and changes signs, this permutes rows
-and columns.
+unconstrained space. The metric at the start is J M J'. If g permutes coordinates and changes signs, so does J.
 """
 
 from __future__ import annotations
@@ -224,8 +223,7 @@ def start_of(job: Job[Any]) -> Start:
                 given = [{n: v for n, v in values.items() if n in names} for values in given]
             if not all(given):
                 raise ArgumentError(
-                    f"`init` is a posterior that has none of {', '.join(names)}. Give a posterior of "
-                    f"{job.target.name!r}."
+                    f"`init` is a posterior without {', '.join(names)}. Give a posterior of {job.target.name!r}."
                 )
             random: list[Any] = [{}] * len(given)  # Random values for missing variables.
             if any(set(names) - set(values) for values in given):

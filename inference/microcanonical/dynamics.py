@@ -456,8 +456,7 @@ class MclmcRunner(Runner):
     def advance(
         self, state: ChainState, first: int, last: int, *, keep: bool
     ) -> tuple[ChainState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        # A row is a draw with the iterations before it. The warmup keeps no draws, so its iterations from `first` to
-        # `last` are one row.
+        # A row is a draw with the iterations before it. In the warmup, iterations `first` to `last` are one row.
         begin, end, thin = (first, last, self.settings.thin) if keep else (0, 1, last - first)
         state, ended = jax.block_until_ready(self._advance(state, begin, end, thin))
         z = ended.pop("z")

@@ -141,8 +141,8 @@ def mclmc(
         Whether to scale coordinates by their standard deviations in the warmup. "auto" does so except for networks,
         whose standard deviations cannot be estimated in a short warmup.
     start_steps : int
-        Number of steps of Adam towards higher density before the warmup. Many steps end in narrow modes, which a chain
-        is slow to leave.
+        Number of steps of Adam towards higher density before the warmup. Many steps end in narrow modes, where chains
+        stay.
     learning_rate : float
         Initial step size of Adam, which falls to zero along half a cosine.
     init_radius : float

@@ -44,8 +44,8 @@ class Identities:
 
         Return `shift` and `spread`, the number of `coordinates`, and the `error_rate`. `shift` and `spread` have the
         `coordinate` with the largest significant deviation and, over all coordinates, `least` (the largest certain
-        deviation) and `most` (the largest possible deviation). Return None if there are too few draws, or if they
-        cannot be unconstrained.
+        deviation) and `most` (the largest possible deviation). Return None for too few draws or draws outside the
+        support.
         """
         draws = posterior["posterior"].to_dataset()
         lp = posterior["sample_stats"].to_dataset()["lp"]

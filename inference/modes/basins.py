@@ -6,8 +6,7 @@ before they are adapted. If the chain leaves its optimum nevertheless, the optim
 in each basin, from draws of the short chains, and basins whose chains enter one another are joined.
 
 Each basin has a Gaussian fitted to its draws. A point belongs to the basin whose Gaussian gives the highest density to
-the point's copy (under the symmetry) nearest to the centre. Every point and all its copies thus belong to exactly one
-basin.
+the point's copy (under the symmetry) nearest to the centre. Every point and its copies thus belong to one basin.
 
 Bridge sampling estimates the integral of a density from two sets of draws: one from the density, and one from a
 Gaussian fitted to other draws from the density. With $p = \tilde p / Z$, a normalised $q$ and any function $h$, $Z =
@@ -156,8 +155,7 @@ def _ess(values: Float[np.ndarray, "chain draw"]) -> float:
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200  # Numbers of iterations of the short chains.
 AT_TOP = 4.0
-"""An optimum is lost if its chain stays farther away than this, in standard deviations from the curvature (root mean
-square)."""
+"""An optimum is lost if its chain stays farther away than this, in sds from the curvature (root mean square)."""
 LIGHT = 10.0  # An optimum may be lost if its log evidence is this far below the highest, in nats.
 AGREE = 1.2  # Chains share a basin if their R-hat is at most this in every coordinate.
 STRAYS = 0.05  # Basins are joined if more than this share of one's draws lies in the other.

@@ -266,8 +266,7 @@ class FoundModes(Shown):
     failed : int
         Number of starting points that led to no finite log density.
     unseen : float
-        Estimated probability that another start leads to a new optimum: the share of starts that led to an optimum
-        that no other start led to.
+        Estimated probability of a new optimum from another start: share of starts whose optimum no other found.
     """
 
     optima: tuple[Optimum, ...]

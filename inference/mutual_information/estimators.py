@@ -9,8 +9,7 @@ moved draw, which the symmetrised ELBO adds to the ELBO, is
 
 With sign flips, B_ij = log(q_i(u_j) + q_i(-u_j)) replaces A in the permanent, and |G| = 2^H H!. Only the log ratios
 M_ij = B_ij - A_jj are kept: constants of q_i cancel, and l(w) = log perm(e^M). The ELBO is that of Gelberg et al.
-2024, who use InfoNCE. The permanent requires parts that are independent given w_0, and distributions q_i that do not
-depend on w_0.
+2024, who use InfoNCE. The permanent requires parts that are independent given w_0, and q_i that do not depend on w_0.
 
 Log ratios of Gaussian parts. For independent normals the square is expanded, so that all pairs need two matrix
 products and no array of size (part, part, param),
@@ -23,9 +22,8 @@ do not matter. A part's own density is computed from its standardised residuals 
 
 Exact permanent. The recursion over subsets (Bellman 1962; Held and Karp 1962) sets f(S), the log permanent of the first
 |S| rows on the columns S, to the log sum over j in S of exp(M_{|S|-1, j}) f(S - j). All terms are positive and in the
-log domain, so entries of any size are safe; Glynn's and Ryser's formulas are faster but suffer from cancellation. The
-derivative with respect to M_ij is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}). Only
-reverse mode is available.
+log domain, so entries of any size are safe; Glynn's and Ryser's formulas are faster but cancel. The derivative by M_ij
+(reverse mode only) is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}).
 
 Fractional marginals are the training gradient for many parts. They come from messages R (to columns) and C (to rows)
 of the fractional free energy
@@ -151,8 +149,8 @@ def mean_field(
 ) -> LogRatios:
     """Return the log ratios of parts of independent normals from draws of q; differentiable in all arrays.
 
-    `flips` is True for entries whose sign changes with the part's sign flip, and False for the others. Leave it out if
-    flips are not a symmetry.
+    `flips` is True for entries whose sign changes with the part's sign flip, and False for the others. Omit it without
+    flips.
     """
     precision = 1.0 / scale**2
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
@@ -249,8 +247,7 @@ def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
 
     The sweeps use exp(M + R) and exp(M + C) relative to the largest entry of a column, with two square roots per entry
     and no exponential. Underflow counts as zero. This is correct for log ratios of draws from q: E exp(M_ij) = 1, so
-    no entry of a column is far above the diagonal entry, which is zero. For other matrices the marginals are finite
-    but inaccurate.
+    no entry of a column is far above the diagonal entry, which is zero. Other matrices have finite, inaccurate ones.
     """
     scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
     weights = jnp.exp(scaled)
@@ -388,7 +385,7 @@ def layer_sides(
 
     `full` are the ratios of each layer at the same draws from q, with all weights that move with a part. `chains` are
     one or more orders of revealing the layers. Lower bounds are those of the chain with the largest sum, which adds a
-    fraction of its error.
+    small bias.
 
     At least 200 draws make the errors over draws small; more permutations per draw bring the bounds closer. Up to
     `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.

@@ -159,8 +159,7 @@ def loo(
         The result of `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``, in nats: `elpd`, `se`, `p`,
         `elpd_i` and `pareto_k` (obs...). `az.compare` and `az.plot_khat` accept it. Its `answer` is ``usable``,
         ``partly`` (a Pareto k is too large) or ``unusable`` (the posterior is unusable), and its `sentences` explain
-        why. Masked observations, with a log likelihood of 0 in every draw, are left out, so `elpd_i` has only the
-        others.
+        why. Masked observations, with a log likelihood of 0 in every draw, are left out of `elpd_i`.
 
     Raises
     ------

@@ -147,8 +147,7 @@ def predict(
         A posterior, in any form that `ob.diagnose` takes.
     new_data : mapping, path or array (obs, in)
         New data by name, or a JSON file. They replace arguments of a NumPyro model, data of a Stan program, or a
-        network's ``x``; other data are kept. For a network, an array of inputs is enough, in the units of its training
-        data.
+        network's ``x``; other data are kept. For a network, an array of inputs in the units of its data is enough.
     model : Target, callable, path or str, optional
         The model: a target, a NumPyro function or a Stan program. It is not needed for networks, or if the run
         recorded its Stan program and that file has not changed. "recorded" runs the program text stored in the
@@ -240,8 +239,8 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
 
     if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, new)) or 'nothing'}. For a network, give only the inputs `x` "
-            "(obs, in)."
+            f"`new_data` has {', '.join(map(str, new)) or 'nothing'}. For a network, give only the inputs `x` (obs, "
+            "in)."
         )
     x = check_inputs(new[schema.INPUTS], network.network.in_dim)
     shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)

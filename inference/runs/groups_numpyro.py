@@ -317,8 +317,7 @@ def numpyro_groups(
     """Compute log likelihoods, predictions and log priors at draws (chain, draw, ...) of a NumPyro model.
 
     `dims` names the axes of the sites. If the groups need more than `limit_mb` megabytes in total, draws or groups are
-    left out. Large groups are stored in `folder`, if given. Return the groups by name, and the reasons for missing
-    groups.
+    left out. Large groups are stored in `folder`, if given. Return the groups by name, and reasons for missing groups.
     """
     sites = Sites.of(target)
     values = {name: draws[name] for name in sites.latent}

@@ -356,8 +356,7 @@ def _check_arguments(
     """Reject arguments that a method does not support."""
     if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Leave out `client` "
-            "or `save_warmup`."
+            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Leave one of them out."
         )
     if client is not None and checkpoint is not None and not method.takes_client:
         raise ArgumentError(
@@ -371,8 +370,8 @@ def _check_arguments(
         )
     if adapt_from is not None and not method.takes_adaptation:
         raise ArgumentError(
-            f"`adapt_from` is given, but {method.name} does not use step sizes and metrics. Leave it out, or use "
-            "`nuts` or `hmc`."
+            f"`adapt_from` is given, but {method.name} has no step sizes and metrics. Leave it out, or use `nuts` or "
+            "`hmc`."
         )
     if checkpoint is not None and not method.keeps:
         what = f"{method.name} with `save_warmup`" if method.resumes else method.name

@@ -2,8 +2,7 @@
 
 The loss is minus the objective for all data, in nats: the log likelihood and, for `objective="posterior"`, the log
 prior with the log Jacobian, in the unconstrained space. For a batch, the likelihood is scaled up to all data. The
-members share the data and the compiled step. Each has its own start and, unless `same_batches`, its own order of
-batches.
+members share the data and the compiled step. Each has its own start and, unless `same_batches`, its own batches.
 """
 
 from collections.abc import Callable, Mapping

@@ -163,8 +163,7 @@ class TrainingLoop:
             if done >= annealed(s.anneal, self.steps) and np.all(self._settled(trace)):
                 break
             state = self._advance(state, done, min(every, self.steps - done))
-            # ADVI compares the ELBO at the same standard normal draws, because noise from new draws would hide
-            # convergence.
+            # ADVI compares the ELBO at the same standard normal draws: noise from new draws would hide convergence.
             now = key if self.information is None else jax.random.fold_in(key, done)
             trace.append(np.stack(self._evaluate(state.params, now)))
             after = min(len(trace) * every, self.steps)
@@ -195,8 +194,7 @@ class TrainingLoop:
     def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Inputs]:
         """Return the carried state and the inputs of a step.
 
-        ADVI carries its key. With a symmetry, each fit has its own key, and the epoch's order of observations is
-        carried.
+        ADVI carries its key. With a symmetry, each fit has its own key, and the order of observations is carried.
         """
         batched = self.settings.batch_size is not None
         epoch, place = number // self.batches.per_epoch, number % self.batches.per_epoch

@@ -4,8 +4,7 @@ A block has H interchangeable components, here called parts. It permutes them an
 some of their coordinates. If each of its sites has one axis of parts, the parts are rows of an index (part, param)
 into the vector. A site may have the parts along two axes (every entry of a transition matrix belongs to two parts), or
 exchanging two parts may negate a coordinate that belongs to neither (that of a binary weight). In these cases the
-group can be applied, but there are no separate parts. Rescalable blocks are left out, because positive scaling changes
-the prior.
+group can be applied, but there are no separate parts. Rescalable blocks are left out, as scaling changes the prior.
 
 Neighbouring hidden layers share weight matrices. When the blocks' group elements are revealed one after another, only
 coordinates count that are not shared with a block still hidden (docs/explanations/symmetrised-elbo.md). `chains`

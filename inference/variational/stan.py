@@ -131,8 +131,7 @@ def _check(settings: Advi) -> None:
     for name, allowed in OURS.items():
         if (given := getattr(settings, name)) not in allowed:
             raise ArgumentError(
-                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro', or set it to "
-                f"{allowed[0]!r}."
+                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro' or {allowed[0]!r}."
             )
 
 

@@ -180,8 +180,8 @@ def symmetrised_vi(
         `log_q`. `variational` has q's parameters and, in nats, the traces `elbo`, `information` and `symmetrised_elbo
         (chain, evaluation)`. The attribute `information_side` says on which side of the true value the traces lie. The
         final numbers are `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
-        `symmetrised_elbo_upper` (chain), with Monte Carlo errors (`..._mcse`). The true value lies between these
-        bounds up to the errors.
+        `symmetrised_elbo_upper` (chain), with Monte Carlo errors (`..._mcse`). The true value lies between them up to
+        errors.
 
     Raises
     ------

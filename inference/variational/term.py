@@ -232,8 +232,7 @@ def check_permutations(name: str, permutations: int) -> None:
     """Reject InfoNCE with only the identity."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
-            f"`permutations` is {permutations}, but InfoNCE needs at least 2, because with only the identity it is "
-            "zero."
+            f"`permutations` is {permutations}, but InfoNCE needs at least 2: with only the identity it is zero."
         )
 
 
@@ -322,8 +321,7 @@ class MixtureGap(Shown):
         The gap for all layers together: the ELBO of the mixture minus that of the Gaussian.
     layers : DataFrame
         One row per layer (a block of interchangeable units): `layer` and its number of `units`; the bounds `lower` and
-        `upper` of the layer's term with their errors (`lower_mcse`, `upper_mcse`); and `log_order`, the term's
-        maximum.
+        `upper` of the layer's term with their errors (`lower_mcse`, `upper_mcse`); and its maximum `log_order`.
     log_order : float
         Log of the group's order, which is the maximum of the gap.
     """
@@ -376,8 +374,7 @@ def mixture_gap(
     Parameters
     ----------
     target : Target
-        The target that was approximated. Without interchangeable units (a network with skips or ordered biases) the
-        gap is zero.
+        The approximated target. Without interchangeable units (a network with skips or ordered biases) the gap is zero.
     posterior : DataTree
         The result of `ob.advi` with family="meanfield" on the NumPyro engine, or of `ob.symmetrised_vi`.
     fit : int
