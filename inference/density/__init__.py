@@ -1,1 +1,1 @@
-"""Log densities of targets, of NumPyro models, networks and Stan programs."""
+"""Log densities of targets: NumPyro models, networks and Stan programs."""

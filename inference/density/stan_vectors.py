@@ -127,7 +127,7 @@ def _register() -> None:
 
 @dataclass(frozen=True, eq=False)
 class StanVectors(Coordinates):
-    """The density of a target by its Stan program; made by `of`."""
+    """The density of a target from its Stan program, constructed by `of`."""
 
     target: Target
     calls: StanCalls

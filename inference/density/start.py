@@ -1,4 +1,4 @@
-"""Check starting points, and make errors about them, for NumPyro models and Stan programs."""
+"""Checks of starting points and errors about them, for NumPyro models and Stan programs."""
 
 from collections.abc import Mapping
 from typing import Any

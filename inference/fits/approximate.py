@@ -70,7 +70,7 @@ def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bo
 def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> NormalFit:
     """Maximise the ELBO of fixed standard draws (draw, param), starting from an optimum.
 
-    The fit is mean field if the optimum's root is a vector, else full rank. It takes at most `iterations` ELBOs.
+    If the optimum's root is a vector, the fit is mean field. The ELBO is evaluated at most `iterations` times.
     """
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)

@@ -273,7 +273,7 @@ class Adjusted:
         tuning: Tuning,
         iteration: jax.Array,
     ) -> tuple[adjusted_mclmc_dynamic.DynamicHMCState, Tuning, dict[str, jax.Array]]:
-        """Same as in `Unadjusted`."""
+        """Run an iteration; the results are the same as in `Unadjusted`."""
         moved, info = self._kernel(
             key,
             place,
