@@ -172,7 +172,7 @@ def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     want = [flat.mean(), flat.std(ddof=1), *np.quantile(flat, [0.25, 0.5, 0.75])]
     np.testing.assert_allclose(table.loc["mu[1]"], want[:2] + want[2:], rtol=1e-12)
     assert "Predictions of `mu`, `y`" in repr(found)
-    with pytest.raises(ValueError, match="`prob` is 1"):
+    with pytest.raises(ValueError, match="`prob` must be above 0 and below 1; got 1"):
         found.intervals(1)
     over = ob.plot.predictions(found, var_name="mu").alt
     assert over.startswith("mu over x. ") and "x −1.00" in over and "x 3.00" in over
@@ -434,7 +434,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
 @pytest.mark.parametrize(
     "change, model, said",
     [
-        (without_terms, None, "no group `log_likelihood`: `posterior` is of an unknown model"),
+        (without_terms, None, "no group `log_likelihood`: `posterior` comes from an unknown model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` does not give the recorded log likelihoods"),
