@@ -170,7 +170,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """The verdict: "calibrated", "not calibrated" or "cannot be judged"."""
+        """The verdict, which is "calibrated", "not calibrated" or "cannot be judged"."""
         used = int(self.usable.sum())
         if used >= FEWEST and self.outside:
             return "not calibrated"

@@ -49,7 +49,7 @@ class Predictions(Shown):
 
     @property
     def predictions_constant_data(self) -> xr.Dataset:
-        """The group `predictions_constant_data`: the new data, and the old data that they do not replace."""
+        """The group `predictions_constant_data`, which has the new data and the old data that they do not replace."""
         return self.tree[schema.PREDICTIONS_CONSTANT_DATA].to_dataset()
 
     def intervals(self, prob: float = 0.9) -> pd.DataFrame:
