@@ -146,7 +146,11 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ),
         ([1.0], "numpyro", "`new_data` must be a mapping from names"),
         ("no.json", "numpyro", "no.json, which does not exist"),
-        ({"z": 1}, "stan", "contains z, which the program .* does not declare. Its data are n, x, y"),
+        (
+            {"z": 1},
+            "stan",
+            "contains z, which the program .* does not declare. Its data are n, x, y",
+        ),
         ({"n": 2}, "stan", "which still uses x, y: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
         ({"x": X}, None, "from an unknown model, which is not recorded. Give a NumPyro"),
