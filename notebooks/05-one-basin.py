@@ -20,8 +20,8 @@ full = True  # whether the sizes are those that the text describes
 # %% [markdown]
 # ## Three hidden units, four chains
 #
-# The data are sixty noisy points of $\sin 4x$. A network with three tanh units has $3! \cdot 2^3 =
-# 48$ equal modes, because its units can have any order and each unit either sign.
+# The data are sixty noisy points of $\sin 4x$. A network with three tanh units has
+# $3! \cdot 2^3 = 48$ equal modes, because its units can have any order and each unit either sign.
 
 # %%
 rng = np.random.default_rng(3)

@@ -117,8 +117,8 @@ assert ob.diagnose(careful).verdict == "unusable"
 # %% [markdown]
 # ## What the verdict says to do
 #
-# Use the non-centred parametrisation: sample `eta ~ normal(0, 1)` and compute `theta = mu + tau *
-# eta`. This is the same model in different coordinates.
+# Use the non-centred parametrisation: sample `eta ~ normal(0, 1)` and compute
+# `theta = mu + tau * eta`. This is the same model in different coordinates.
 
 # %%
 print(Path("programs/schools.stan").read_text())
