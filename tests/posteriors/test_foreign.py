@@ -54,7 +54,7 @@ def test_a_dataset_without_groups_is_the_draws(posterior, tmp_path):
     posterior.to_netcdf(tmp_path / "draws.nc")
     np.testing.assert_array_equal(open_posterior(tmp_path / "draws.nc").posterior.mu, posterior.mu)
     xr.DataTree.from_dict({"prior": posterior}).to_netcdf(tmp_path / "prior.nc")
-    assert "holds no group 'posterior'" in refusal(tmp_path / "prior.nc")
+    assert "has no group 'posterior'" in refusal(tmp_path / "prior.nc")
 
 
 def test_json_is_refused(tmp_path):

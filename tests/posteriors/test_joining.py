@@ -87,7 +87,7 @@ def test_new_random_streams_are_those_of_each_run(files):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (run(1), "holds the same chain as .*one.nc: give every run its own seed"),
+        (run(1), "has the same chain as .*one.nc: give every run its own seed"),
         (run(2, data_sha256="other"), "has a different data from .*one.nc"),
         (run(2, program="other"), "has a different program from"),
         (run(2, engine="numpyro"), "has a different engine from"),

@@ -110,19 +110,19 @@ WHOLE = chains.text()
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "holds no draws"),
-        ("# method = sample\n", "holds no draws"),
-        (WHOLE.split("\n# Adaptation")[0] + "\n", "holds no draws"),
+        ("", "has no draws"),
+        ("# method = sample\n", "has no draws"),
+        (WHOLE.split("\n# Adaptation")[0] + "\n", "has no draws"),
         (WHOLE[: len(WHOLE) // 2], "of the 40 expected draws"),
-        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 30], "is cut short"),
-        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is cut short"),
-        (WHOLE.replace("method = sample", "method = optimize"), "holds an optimum"),
-        (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns of the name 'mu.1'"),
-        (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
-        (WHOLE.replace("sigma", ".."), "a name that no file can store"),
-        ("name,Mean\nmu,0.5\n", "a column 'name' that holds 'mu' in row 1, which is not a number"),
+        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 30], "is truncated"),
+        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is truncated"),
+        (WHOLE.replace("method = sample", "method = optimize"), "has an optimum"),
+        (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns named 'mu.1'"),
+        (WHOLE.replace("sigma", "draw"), "which is an axis"),
+        (WHOLE.replace("sigma", ".."), "which no file can store"),
+        ("name,Mean\nmu,0.5\n", "has 'mu' in row 1, which is not a number"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 of 2 fields"),
-        ("lp__,energy__\n1,2\n", "holds no variables"),
+        ("lp__,energy__\n1,2\n", "has no variables"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
         (chains.text(2, names="mu.1,mu.2,sigma,tau"), "has a column tau"),
         (chains.text(2, draws=30), "has 30 draws and"),
         (chains.text(2).replace("engine = nuts", "engine = static"), "has the method hmc"),
-        (chains.text(1), "holds the same draws as"),
+        (chains.text(1), "has the same draws as"),
     ],
 )
 def test_files_that_are_not_chains_of_one_posterior_are_refused(tmp_path, other, says):
@@ -166,6 +166,6 @@ def test_a_folder_and_a_pattern_stand_for_their_files(tmp_path):
     whole = open_posterior(chains.write(tmp_path, chains=11, draws=5))
     assert open_posterior(tmp_path).identical(whole)
     assert open_posterior(tmp_path / "chain_*.csv").identical(whole)  # 10 after 9
-    assert "a pattern that no file matches" in refusal(tmp_path / "other_*.csv")
+    assert "a pattern, but no file matches" in refusal(tmp_path / "other_*.csv")
     (tmp_path / "empty").mkdir()
-    assert "is a folder without CSV files" in refusal(tmp_path / "empty")
+    assert "not a Zarr store and without CSV files" in refusal(tmp_path / "empty")
