@@ -1,4 +1,4 @@
-"""Every method on every case: which there are, with what settings, by one seed."""
+"""All combinations of methods and cases, with their settings and one seed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMMON = {"seed": SEED, "predictive_mb": 0}
 
 
 def _starting[Settings: (ob.Nuts, ob.Hmc)](target: Target, settings: Settings) -> Settings:
-    """With skips a chain may start in a mode of next to no probability, and stay: it starts at an optimum."""
+    """Start at an optimum if the network has skips, since a chain may stay in a mode of negligible probability."""
     skips = target.is_network and target.model.network.skip
     return replace(settings, init="optimum") if skips else settings
 
@@ -99,7 +99,7 @@ EVERY_CHART = ("nuts numpyro", "nuts stan")
 
 @dataclass(frozen=True)
 class Job:
-    """A method on a case, in one of its charts."""
+    """A method for a case in one of its charts."""
 
     case: str
     chart: str
@@ -107,16 +107,16 @@ class Job:
 
     @property
     def name(self) -> str:
-        """In words, and of its file."""
+        """The name of the combination, also of its file."""
         return f"{self.case}, {self.chart}, {self.method}"
 
     def run(self) -> xr.DataTree:
-        """The posterior that the method gives."""
+        """Return the posterior by this method."""
         return (SAMPLERS | APPROXIMATIONS)[self.method](case(self.case).target(self.chart))
 
 
 def jobs(methods: Iterable[str]) -> Iterator[Job]:
-    """What is run of some methods."""
+    """Return the combinations to run for some methods."""
     for name in ALL:
         charts = case(name).charts
         one = charts[1:2] or charts
@@ -127,12 +127,12 @@ def jobs(methods: Iterable[str]) -> Iterator[Job]:
 
 
 def applies(method: str, name: str) -> bool:
-    """Whether a method is run on a case."""
+    """Return whether a method runs on a case."""
     if (method in ON_FEW and name not in FEW) or (method in ON_SOME and name not in SOME):
         return False
     if method == "symmetrised VI":
         return name in SYMMETRIC
-    if method == "distilled Gaussian":  # networks with free weights and biases, no more
+    if method == "distilled Gaussian":  # Only networks with free weights and biases.
         return name.startswith(("free", "skip"))
     if method.endswith("stan") or method in ("Pathfinder", "ensemble"):
         return name in NETWORKS

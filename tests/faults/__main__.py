@@ -1,7 +1,6 @@
-"""Plant every fault and see that tests catch it: `python -m tests.faults [--only NAME ...] [--workers N]`.
+"""Insert every known fault and check that tests catch it: `python -m tests.faults [--only NAME ...] [--workers N]`.
 
-A run that was stopped goes on where it was: a fault that was caught is not tried again until the sources, its tests or
-the fault change.
+An interrupted run resumes: a caught fault is not tried again until the sources, its tests or the fault change.
 """
 
 from __future__ import annotations

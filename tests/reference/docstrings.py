@@ -1,4 +1,4 @@
-"""What the reference shows: the public names, and the classes of what public functions return."""
+"""The entries of the reference: public names, and the classes that public functions return."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ PUBLIC = (
 
 
 def object_of(dotted: str) -> Any:
-    """The object of a name below `onebasin`, such as ``nuts`` or ``models.target.Target``."""
+    """Return the object with a name below `onebasin`, such as ``nuts`` or ``models.target.Target``."""
     path, _, name = dotted.rpartition(".")
     return getattr(import_module(f"onebasin.{path}") if path else ob, name)
 
 
 def directives() -> list[tuple[str, bool]]:
-    """Every name that a page shows by its docstring, and whether with its members."""
+    """Return every name whose docstring a page shows, and whether the page shows its members too."""
     text = "".join(page.read_text() for page in PAGES)
     return [(name, ":members:" in options) for name, options in DIRECTIVE.findall(text)]
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class defines itself."""
+    """Return the public methods and properties that a class itself defines."""
     for name, value in vars(cls).items():
         if name.startswith("_"):
             continue
@@ -51,7 +51,7 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def documented() -> dict[str, Any]:
-    """Everything with a docstring in the reference, by its name."""
+    """Return all objects with a docstring in the reference, by name."""
     out = {}
     for name, with_members in directives():
         value = out[name] = object_of(name)
