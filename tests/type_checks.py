@@ -23,7 +23,7 @@ import beartype
 import jaxtyping
 
 CALLS = 10
-"""Calls of a function that are checked in a test."""
+"""Number of calls of a function to check in each test."""
 # As everywhere in Python, an int is valid where a float is expected.
 TYPES = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 

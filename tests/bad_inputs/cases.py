@@ -17,7 +17,7 @@ from onebasin.cli.main import main
 DONE, REFUSED = 0, 1
 
 File = str | bytes | Path | Callable[[Path], object]
-"""What a file holds: text, bytes, those of another file, or what writes it."""
+"""Content of a file: text, bytes, a file to copy, or a function that writes it."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..command_fixtures import chain_stats
 CHAINS, DRAWS = 2, 40
 
 Change = Callable[[dict[str, xr.Dataset], dict[str, Any]], None]
-"""Changes a posterior's groups and attributes in place."""
+"""Function that changes a posterior's groups and attributes in place."""
 
 
 @functools.cache

@@ -165,7 +165,7 @@ def contains(printed: str, shown: str, where: str) -> None:
             return
         start = words.find(wanted, start + 1)
     raise AssertionError(
-        f"{where}: the page shows what is not printed:\n{shown}\nPrinted:\n{printed}"
+        f"{where}: the page shows text that was not printed:\n{shown}\nPrinted:\n{printed}"
     )
 
 
@@ -175,6 +175,6 @@ def same(printed: str, shown: str, allowed: float, where: str) -> None:
         shown = shown.rstrip().removesuffix("\n...")
         printed = "\n".join(printed.strip().splitlines()[: len(shown.strip().splitlines())])
     came, expected = (NUMBER.split(text.strip()) for text in (printed, shown))
-    assert came[::2] == expected[::2], f"{where}: the page does not show what is printed"
+    assert came[::2] == expected[::2], f"{where}: the page does not show the printed output"
     for one, other in zip(came[1::2], expected[1::2], strict=True):
         assert abs(float(one) - float(other)) <= allowed, f"{where}: {one} printed, {other} shown"

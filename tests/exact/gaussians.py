@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 REACH = 5.5
 STEPS = {1: (0.1, 0.05), 2: (0.25, 0.1), 3: (0.5, 0.25), 4: (0.8, 0.5)}
-"""By the number of parameters: steps of the rule while optimising, and for what is reported."""
+"""By the number of parameters: steps of the rule in optimisation, and for the reported value."""
 
 
 def _rule(size: int, step: float) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ TAILS = (0.05, 0.95)
 LEAST_ESS = 100.0
 SYMMETRISED = "symmetrised-vi"
 MOST_ERRORS = 5.0
-"""Monte Carlo standard errors that a sampler may be away."""
+"""Largest allowed error of a sampler, in Monte Carlo standard errors."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from .cases import ALL, NETWORKS, case
 
 SEED = 20
 FEW = ("free-plane", "unit-inferred", "ordered-known", "correlation")
-"""Cases for methods that differ from another one only in the engine, and compile each case again."""
+"""Cases for methods that differ from another one only in the engine, because each case is compiled again."""
 SOME = (*FEW, "free-two-units", "free-classes", "skip-predicted", "simplex")
-"""Cases for methods that take long: each likelihood, each kind of constraint once."""
+"""Cases for slow methods, with each likelihood and each kind of constraint once."""
 SYMMETRIC = ("free-two-units", "simplex", "interval")
-"""Cases with parts that may change places."""
+"""Cases with interchangeable components."""
 
 Method = Callable[[Target], xr.DataTree]
 _CHAINS = {"chains": 4, "warmup": 1000, "draws": 2000}
@@ -72,7 +72,7 @@ SAMPLERS: dict[str, Method] = {
     "hmc stan": lambda t: _hmc(t, "stan"),
     "mclmc adjusted": lambda t: _mclmc(t, adjusted=True),
 }
-"""Methods whose draws are of the posterior, up to Monte Carlo error."""
+"""Methods whose draws come from the posterior, up to Monte Carlo error."""
 APPROXIMATIONS: dict[str, Method] = {
     "mean-field ADVI numpyro": lambda t: ob.infer(t, engine="numpyro", method=_ADVI, **_COMMON),
     "full-rank ADVI numpyro": lambda t: ob.infer(
@@ -89,12 +89,12 @@ APPROXIMATIONS: dict[str, Method] = {
     "distilled Gaussian": _distilled,
     "ensemble": _ensemble,
 }
-"""Methods that come near, by how much is the question."""
+"""Approximate methods, whose error the tests measure."""
 ON_SOME = ("mclmc adjusted", "mclmc unadjusted", "distilled Gaussian", "ensemble")
 ON_FEW = ("nuts nutpie", "hmc numpyro")
 FITTED = ("mean-field ADVI numpyro", "full-rank ADVI numpyro", "Laplace")
 EVERY_CHART = ("nuts numpyro", "nuts stan")
-"""Methods that run in every chart of a case; the others do in `unit-known`, and else in one without a seam."""
+"""Methods that run in every chart of a case; others do so only for `unit-known`, and else use one without a seam."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ LIKELIHOODS = {
     "predicted": (Gaussian(noise_sd="predicted"), 1),
     "classes": (Categorical(), 2),
 }
-"""Likelihood and outputs, by the word in a case's name."""
+"""Likelihood and number of outputs, by the word in the name of a case."""
 ERRORS = np.array([0.31, -0.52, 0.13, 0.44, -0.29, -0.61, 0.57, -0.08])
 LINE = np.array([-1.6, -0.8, -0.3, 0.4, 0.7, 0.9, 1.2, 1.7])[:, None]
 ANGLES = np.array([0.1, 0.6, 1.1, 1.7, -0.4, 2.9, -2.0, -1.1])

@@ -15,16 +15,16 @@ import numpy as np
 from scipy.special import logsumexp
 
 Values = dict[str, np.ndarray]
-"""Value of every variable at points: name to array (point, ...)."""
+"""Values of every variable at points, as a map from names to arrays (point, ...)."""
 Place = Callable[..., tuple[Values, np.ndarray]]
-"""From coordinates, each (point,), to values and the log of the volume element."""
+"""Function from coordinates, each (point,), to values and the log of the volume element."""
 
 LEAST = 1e-13
-"""Probability of a node below which its values are not kept."""
+"""The values of nodes with less probability than this are dropped."""
 TOGETHER = 200_000
-"""Nodes that are evaluated at a time."""
+"""Number of nodes to evaluate at a time."""
 COARSER = 1
-"""Nodes of a panel that the rule of comparison has less."""
+"""Number of nodes per panel by which the rule for comparison is smaller."""
 
 
 @dataclass(frozen=True)

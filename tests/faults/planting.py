@@ -19,7 +19,7 @@ from pathlib import Path
 from .catalogue import ROOT, Fault, holders, sources
 
 TIMEOUT = 1800.0
-"""Seconds after which a fault's tests are stopped."""
+"""Time limit in seconds for the tests of a fault."""
 
 _FIRST_STAMP = 1_000_000_000
 _SHOWN = 3000

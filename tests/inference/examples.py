@@ -226,7 +226,7 @@ CASES = [Case(example, engine) for example in EXAMPLES for engine in example.eng
 
 
 COSTLY = ("modes", "symmetrised", "mclmc", "ensemble")
-"""Methods whose compilation takes seconds: laws for which they run again are left to `make test-all`."""
+"""Methods whose compilation takes seconds. Only `make test-all` tests laws that need another run of them."""
 
 
 def parametrised(cases: list[Case], *, runs_again: bool = False) -> pytest.MarkDecorator:

@@ -18,13 +18,13 @@ DIRECTIVE = re.compile(
 )
 
 MODULES = {"approximations", "errors", "networks", "plot", "stan", "truth"}
-"""Modules of public names."""
+"""Modules with public names."""
 PUBLIC = (
     set(ob.__all__) - MODULES - {"__version__"}
     | {f"{m}.{name}" for m in MODULES - {"stan"} for name in getattr(ob, m).__all__}
     | {"stan.StanError", "stan.cmdstan_model", "stan.open_library"}
 ) - {"truth.Reference"}
-"""All of them, but for those of `stan` that users seldom need, and a class of results."""
+"""All public names except rarely needed ones of `stan`, and a class of results."""
 
 
 def object_of(dotted: str) -> Any:

@@ -13,7 +13,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from ..conftest import network_posterior
 
 SWITCHED = (1, 2)
-"""Chains of the mixture in which the two components have each other's places."""
+"""Chains of the mixture in which the two components are swapped."""
 
 
 def legend(figure: Figure) -> list[str]:

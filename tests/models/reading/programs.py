@@ -33,7 +33,7 @@ class RandomProgram:
 
 LENGTHS = (2, 3)
 SCALES = (0.2, 0.7, 1.7, 2.7, 3.7)
-"""Of the points at which brute force compares: with fewer a mask or a branch may be the same at all."""
+"""Scales of the points at which brute force compares; with fewer, a mask or a branch may be the same at all points."""
 CURVES = {
     "tanh": jnp.tanh,
     "sin": jnp.sin,
@@ -345,7 +345,7 @@ ODD = {
     "pieces": _along(lambda a, k: jnp.split(a, [1], axis=k)[1]),
     "unstacked": lambda rng, pool: (lambda a: a[0] * a[-1] if a.ndim else None)(_one(rng, pool)),
 }  # fmt: skip
-"""Steps that are rare in models, for what is false alone."""
+"""Steps that are rare in models; tests with them only look for false symmetries."""
 
 STEPS = {
     "curve": _curve, "add": _add, "multiply": _multiply, "outer": _outer, "dot": _dot, "data": _data, "sum": _sum,
