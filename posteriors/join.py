@@ -85,7 +85,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
         if run.attrs.get(name) != first.attrs.get(name):
             raise FormatError(
                 path,
-                f"has a different {word} from {other}: join runs of one posterior, or use `compare`",
+                f"differs from {other} in its {word}: join runs of one posterior, or use `compare`",
             )
     for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(

@@ -1,4 +1,4 @@
-"""What is written in a format is what is read of it, and what it has no place for is said."""
+"""Tests that every format returns what was written, and that content it cannot store is reported."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Names of columns and the arrays that they are entries of."""
+"""Tests of gathering columns in arrays, and of names that a posterior can store."""
 
 import numpy as np
 import pytest

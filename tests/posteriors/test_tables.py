@@ -1,4 +1,4 @@
-"""Tables of draws as people write them: separators, marks, gaps, counting from 0, rows in any order."""
+"""Tests of tables as people write them: separators, byte order marks, gaps, counting from 0, rows in any order."""
 
 import io
 
@@ -16,7 +16,7 @@ CHAINS, DRAWS = 3, 20
 
 @pytest.fixture
 def table(rng):
-    """A table as R's `posterior` writes it: three chains of 20 draws of two entries of `mu`."""
+    """Make a table as R's `posterior` writes it: three chains of 20 draws of two entries of `mu`."""
     mu = rng.normal(size=(CHAINS, DRAWS, 2))
     columns = {
         ".chain": np.repeat(np.arange(1, CHAINS + 1), DRAWS),
@@ -117,7 +117,7 @@ def _posterior(rng):
 
 @pytest.mark.parametrize("of", ["index", "columns", "csv", "parquet"])
 def test_chains_and_draws_are_read_from_an_index_or_columns(tmp_path, rng, of):
-    """Else chains become one chain in the order of rows."""
+    """Without these numbers, all chains would become one chain in the order of rows."""
     dataset = _posterior(rng)
     table = dataset[["mu"]].to_dataframe(dim_order=["draw", "chain"])
     if of == "columns":
@@ -128,7 +128,7 @@ def test_chains_and_draws_are_read_from_an_index_or_columns(tmp_path, rng, of):
     found = as_view(table).posterior
     np.testing.assert_allclose(found["mu"].transpose("chain", "draw"), dataset["mu"], rtol=1e-12)
     with pytest.raises(ValueError, match="several draws of a chain have the same number"):
-        as_view(dataset.to_dataframe())  # a row per entry of a vector
+        as_view(dataset.to_dataframe())  # One row per entry of a vector.
 
 
 def test_stacked_datasets_columns_of_chains_and_of_two_levels_are_read(rng):
