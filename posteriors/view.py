@@ -120,7 +120,7 @@ class View:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether the draws have been aligned."""
+        """True if the draws have been aligned."""
         return schema.ALIGNMENT in self.tree.attrs
 
     @cached_property
@@ -316,7 +316,7 @@ class View:
 
     @cached_property
     def declares_equal_modes(self) -> bool:
-        """Whether a declared symmetry implies equal modes, no check refutes it, and the draws are not aligned yet."""
+        """True if a declared symmetry implies equal modes, no check refutes it, and the draws are not aligned yet."""
         evidence = self.symmetry_evidence
         if self.is_aligned or (evidence is not None and not evidence.holds):
             return False
@@ -324,24 +324,24 @@ class View:
 
     @cached_property
     def is_variational(self) -> bool:
-        """Whether the draws are independent draws from an approximation."""
+        """True if the draws are independent draws from an approximation."""
         stats = self.group(schema.SAMPLE_STATS)
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
         return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
-        """Whether the draws are independent: they come from an approximation or an ensemble."""
+        """True if the draws are independent: they come from an approximation or an ensemble."""
         return self.is_variational or self.is_ensemble
 
     @cached_property
     def is_point_estimate(self) -> bool:
-        """Whether the posterior is only an optimum of the log density."""
+        """True if the posterior is only an optimum of the log density."""
         return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:
-        """Whether the draws are the separately trained members of an ensemble."""
+        """True if the draws are the separately trained members of an ensemble."""
         trained = schema.TRAINING in self.tree.children
         return trained or self.attribute(schema.METHOD) == "ensemble"
 

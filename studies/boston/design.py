@@ -50,7 +50,7 @@ class Variation:
 
     @property
     def cut(self) -> bool:
-        """Whether chains are short or trees shallow, so that chains may disagree."""
+        """True if chains are short or trees shallow, so that chains may disagree."""
         return self.short or self.shallow
 
     @property
