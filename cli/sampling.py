@@ -118,7 +118,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import check_output, claim
     from onebasin.inference.contracts.method import bound, chosen
-    from onebasin.inference.runs.posterior import open_posterior
+    from onebasin.posteriors.open import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
     opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable)

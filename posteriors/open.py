@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.checks import Paths, check_paths, checks_arguments
 from onebasin.base.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -302,3 +303,39 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
     if isinstance(depth, int):
         tree.attrs[schema.MAX_TREE_DEPTH] = depth
     return tree
+
+
+@checks_arguments
+def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
+    """Read a posterior from files of any supported format: NetCDF, Zarr, CmdStan's CSV, or tables.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        A file or a store. Several are runs of one model, joined as the chains of one posterior: all settings except
+        the seed and the number of chains must agree. A pattern stands for the matching files, a folder for its CSV
+        files.
+    lazy : bool
+        Whether to read a NetCDF file only on access, until the tree is closed; otherwise, and for other formats or
+        several files, the posterior is read into memory.
+
+    Returns
+    -------
+    DataTree
+        The groups and attributes of the files, with statistics under ArviZ's names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `path` is not a path.
+    PosteriorFileError
+        If a file does not exist, is damaged, or holds no posterior.
+
+    Examples
+    --------
+    >>> _ = ob.save(posterior, "again.nc", force=True)
+    >>> again = ob.open_posterior("again.nc")
+    >>> again["posterior"]["mu"].equals(posterior["posterior"]["mu"])
+    True
+    """
+    return open_tree(check_paths("path", path), lazy=lazy)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebasin.base.checks import check_class, check_path, checks_arguments
 from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
 from onebasin.base.extras import EXTRAS, is_installed, lacks
 from onebasin.base.files import netcdf
 from onebasin.base.files.netcdf import loaded
 from onebasin.base.files.sizes import ClaimError, check_claim
-from onebasin.base.files.writing import replacing
+from onebasin.base.files.writing import claim, replacing
 from onebasin.base.run_log import notice
 
 from . import schema, tables
@@ -199,3 +200,52 @@ def _lost_by_table(tree: xr.DataTree) -> Iterator[str]:
                 named.add(str(dim))
     if named:
         yield f"names or labels of axes ({', '.join(sorted(named))})"
+
+
+@checks_arguments
+def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
+    """Write a posterior in the format of the suffix. The file is written completely or not at all.
+
+    Parameters
+    ----------
+    tree : DataTree
+        The posterior.
+    path : path
+        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
+        store draws and statistics; a notice names what they omit.
+    force : bool
+        Whether to replace an existing file.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `tree` is not a posterior, `path` is not a path or has an unknown suffix, or the format cannot store the
+        posterior.
+    PosteriorFileError
+        If the file exists and `force` is false, it is not a plain file, or its folder is not writable.
+    InUse
+        If another process is writing it.
+    WriteError
+        If it cannot be written, such as on a full disk.
+
+    Examples
+    --------
+    >>> ob.save(posterior, "run.nc", force=True).name
+    'run.nc'
+    """
+    import xarray as xr
+
+    check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
+    if schema.POSTERIOR not in tree.children:
+        raise ArgumentError(
+            f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
+        )
+    place = check_path("path", path)
+    form = format_of(place)
+    with claim(place, force=force, error=PosteriorFileError, replaces=form.replaces) as output:
+        return write_tree(tree, output, new=not force)

@@ -33,7 +33,7 @@ from ..alignment.align import align
 from ..alignment.alignment import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
-from ..summaries.summary import rhat_of_entries
+from ..summaries.summary import every_few, rhat_of_entries
 from .chains import envelope, traces_in_words
 from .style import (
     INK,
@@ -94,9 +94,12 @@ def rows_of(
     """Choose rows to draw: for each variable, the row on which chains disagree most; then the worst of these.
 
     `var_names` are drawn in this order; the numbers of rows, and of components in each, are limited. A variable that
-    the symmetry does not move raises an error.
+    the symmetry does not move raises an error. Many draws are thinned.
     """
-    dataset, plain = in_plain_view(view.posterior, symmetry)
+    declared = dict.fromkeys(name for block in symmetry for name in block.variables)
+    step = every_few(view, [name for name in declared if name in view.posterior])
+    thinned = view.posterior.isel(draw=slice(None, None, step))
+    dataset, plain = in_plain_view(thinned, symmetry)
     blocks = plain.blocks
     moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
     moved = [name for name in moved if name in dataset]
@@ -394,20 +397,18 @@ def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> t
     """Draw rows as sampled and aligned, and describe them in words."""
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
-    after = as_view(alignment.posterior).posterior
+    after = as_view(alignment.posterior)
     moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
     # Like the verdict, this prefers parameters to other moved quantities.
     judged = [n for n in moved if n in view.kinds.named("parameter")] or [*moved]
     comparable = not (view.is_variational or view.is_ensemble)
     columns = {}
-    for what, dataset in (("As sampled", view.posterior), ("Aligned", after)):
-        worst = -np.inf  # R-hat of all moved quantities
-        for name in judged if comparable else ():
-            values = dataset[name].transpose("chain", "draw", ...).values
-            rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))
-            worst = max(worst, float(np.nanmax(rhats, initial=-np.inf)))
+    for what, shown in (("As sampled", view), ("Aligned", after)):
+        blocks = shown.draws(judged, finite=False).blocks() if comparable else ()
+        rhats = (np.nanmax(rhat_of_entries(block), initial=-np.inf) for block in blocks)
+        worst = max(rhats, default=-np.inf)
         title = f"{what}: R-hat {worst:.2f}" if np.isfinite(worst) else what
-        columns[title] = in_plain_view(dataset, alignment.symmetry)[0]
+        columns[title] = in_plain_view(shown.posterior, alignment.symmetry)[0]
     return _drawn(columns, chosen, view)
 
 

@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import os
 import platform
+import re
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -23,16 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
-from onebasin.base.errors import ArgumentError, CmdStanNotFound, PosteriorFileError
+from onebasin.base.errors import CmdStanNotFound
 from onebasin.base.files.netcdf import pieces
-from onebasin.base.files.writing import claim
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.open import open_tree
 from onebasin.posteriors.pointwise import (
     LIMIT_MB,
     DrawGroup,
@@ -45,7 +43,6 @@ from onebasin.posteriors.pointwise import (
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
-from onebasin.posteriors.writing import format_of, write_tree
 from onebasin.stan.home.assemble import existing_cmdstan
 from onebasin.stan.program import ProgramQuantities, check_roles, definition, find_roles
 
@@ -366,89 +363,6 @@ def add_warmup(tree: xr.DataTree, found: Found) -> None:
         close_with(tree, found.filed)
 
 
-@checks_arguments
-def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
-    """Write a posterior in the format of the suffix. The file is written completely or not at all.
-
-    Parameters
-    ----------
-    tree : DataTree
-        The posterior.
-    path : path
-        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
-        store draws and statistics; a notice names what they omit.
-    force : bool
-        Whether to replace an existing file.
-
-    Returns
-    -------
-    pathlib.Path
-        The path.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `tree` is not a posterior, `path` is not a path or has an unknown suffix, or the format cannot store the
-        posterior.
-    PosteriorFileError
-        If the file exists and `force` is false, it is not a plain file, or its folder is not writable.
-    InUse
-        If another process is writing it.
-    WriteError
-        If it cannot be written, such as on a full disk.
-
-    Examples
-    --------
-    >>> ob.save(posterior, "run.nc", force=True).name
-    'run.nc'
-    """
-    check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
-    if schema.POSTERIOR not in tree.children:
-        raise ArgumentError(
-            f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
-        )
-    place = check_path("path", path)
-    form = format_of(place)
-    with claim(place, force=force, error=PosteriorFileError, replaces=form.replaces) as output:
-        return write_tree(tree, output, new=not force)
-
-
-@checks_arguments
-def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
-    """Read a posterior from files of any supported format: NetCDF, Zarr, CmdStan's CSV, or tables.
-
-    Parameters
-    ----------
-    path : path or sequence of paths
-        A file or a store. Several are runs of one model, joined as the chains of one posterior: all settings except
-        the seed and the number of chains must agree. A pattern stands for the matching files, a folder for its CSV
-        files.
-    lazy : bool
-        Whether to read a NetCDF file only on access, until the tree is closed; otherwise, and for other formats or
-        several files, the posterior is read into memory.
-
-    Returns
-    -------
-    DataTree
-        The groups and attributes of the files, with statistics under ArviZ's names.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `path` is not a path.
-    PosteriorFileError
-        If a file does not exist, is damaged, or holds no posterior.
-
-    Examples
-    --------
-    >>> _ = ob.save(posterior, "again.nc", force=True)
-    >>> again = ob.open_posterior("again.nc")
-    >>> again["posterior"]["mu"].equals(posterior["posterior"]["mu"])
-    True
-    """
-    return open_tree(check_paths("path", path), lazy=lazy)
-
-
 Draws = dict[str, Values]
 
 
@@ -471,12 +385,14 @@ def stan_groups(
     derived = [n for n in draws if kinds.get(n, PARAMETER) != PARAMETER and n not in moved]
     data = arrays_of(program.data)
     found = find_roles(program.roles, data, shapes, priors=derived)
-    whole = {
-        own: _as_whole(draws[own])
+    # Stan writes integers like reals; ArviZ distinguishes counts from measurements by their type.
+    counts = {n for n in draws if kinds.get(n) == GENERATED and _is_declared_int(n, origin.program)}
+    counts |= {
+        own
         for of, own in found.posterior_predictive.items()
         if of in data and data[of].dtype.kind in "biu"
     }
-    draws = {**draws, **whole}
+    draws = {n: _as_whole(values) if n in counts else values for n, values in draws.items()}
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),
         POSTERIOR_PREDICTIVE: _group(draws, found.posterior_predictive, target, found),
@@ -502,8 +418,12 @@ def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, .
     return None
 
 
+def _is_declared_int(name: str, program: str) -> bool:
+    return re.search(rf"\bint\b(\s*<[^>]*>)?\s+{re.escape(name)}\b", program) is not None
+
+
 def _as_whole(values: Values) -> Values:
-    """Convert values to integers if all are whole, so that ArviZ distinguishes counts from measurements."""
+    """Convert values to integers if all are whole and exact in double precision."""
     if values.dtype.kind != "f":
         return values
     if isinstance(values, np.ndarray):
@@ -514,7 +434,7 @@ def _as_whole(values: Values) -> Values:
 
 
 def _is_whole(values: np.ndarray) -> bool:
-    return bool((values == np.rint(values)).all())
+    return bool(((values == np.rint(values)) & (np.abs(values) < 2**53)).all())
 
 
 def _group(

@@ -38,6 +38,7 @@ from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
 from onebasin.inference.runs import checkpoint, posterior
 from onebasin.posteriors import schema
+from onebasin.posteriors.open import open_posterior
 
 from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
 
@@ -68,7 +69,7 @@ def make_cell(
     target = target_of(config, cell)
     start = time.perf_counter()
     try:
-        context = Context(target, chains, progress, tuple(map(posterior.open_posterior, inputs)))
+        context = Context(target, chains, progress, tuple(map(open_posterior, inputs)))
         tree = make(config, cell, context) if make else sample(cell, context)
         seconds = tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
         netcdf.write_tree(tree, path)

@@ -103,7 +103,7 @@ class Outcomes:
 
     def tree(self, cell: Cell) -> xr.DataTree:
         """Read the posterior of a cell that succeeded."""
-        from onebasin.inference.runs.posterior import open_posterior
+        from onebasin.posteriors.open import open_posterior
 
         return open_posterior(self.paths[cell])
 

@@ -11,9 +11,9 @@ import pytest
 from onebasin import inference
 from onebasin.cli.methods import OFFERED
 from onebasin.inference import Advi, Hmc, Laplace, Mclmc, Modes, Nuts, Optimize, Pathfinder
-from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
+from onebasin.posteriors.open import open_posterior
 from onebasin.posteriors.view import as_view
 
 from ..command_fixtures import DATA, NORMAL, keep_chain

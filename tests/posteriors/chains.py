@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference.runs.posterior import open_posterior
+from onebasin.posteriors.open import open_posterior
 
 STATS = "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__"
 NAMES = "mu.1,mu.2,sigma"

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference.runs.posterior import open_posterior, save
-from onebasin.posteriors.open import grouped, stem
+from onebasin.posteriors.open import grouped, open_posterior, stem
 from onebasin.posteriors.schema import adopted
+from onebasin.posteriors.writing import save
 
 from .chains import refusal
 

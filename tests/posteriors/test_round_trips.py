@@ -9,7 +9,8 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference.runs.posterior import open_posterior, save
+from onebasin.posteriors.open import open_posterior
+from onebasin.posteriors.writing import save
 
 WHOLE = ("run.nc", "run.zarr", "run")
 DRAWS = ("run.csv", "run.parquet")

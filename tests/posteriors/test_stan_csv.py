@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.inference.runs.posterior import open_posterior
+from onebasin.posteriors.open import open_posterior
 
 from . import chains
 from .chains import refusal
