@@ -53,7 +53,7 @@ def measured(tree: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run, print one line per program and seed, and write all numbers."""
+    """Run the comparison, print one line per program and seed, and write all numbers."""
     import onebasin as ob
 
     parser = argparse.ArgumentParser(description=__doc__)

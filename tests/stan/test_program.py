@@ -18,8 +18,8 @@ from onebasin.stan.program import Roles, check_roles, find_roles, stan_program
 @pytest.mark.parametrize(
     ("name", "dims", "tuples", "words"),
     [
-        ("draw", {}, (), r"`any\.stan` has a variable draw, which is the name of an axis"),
-        ("mu", {"theta": ("mu",)}, (), "`dims` calls an axis of theta 'mu', which is the name of"),
+        ("draw", {}, (), r"`any\.stan` has a variable named draw, which is an axis"),
+        ("mu", {"theta": ("mu",)}, (), "`dims` names an axis of theta 'mu', which is also"),
         ("pair", {}, ("pair",), r"any\.stan declares the tuple pair, but a posterior"),
     ],
 )

@@ -147,7 +147,7 @@ def _without_a_variable() -> None:
     ("model", "words"),
     [
         (_without_a_density, "x with a Delta distribution, which has no density"),
-        (_with_the_name_of_an_axis, "x_dim_0, which is the name of an axis of x"),
+        (_with_the_name_of_an_axis, "x_dim_0, which is also the name of an axis of x"),
         (_without_a_variable, "'bad' has a NumPyro model without variables"),
     ],
 )

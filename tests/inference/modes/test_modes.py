@@ -190,7 +190,7 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch):
 
 def test_a_point_estimate_is_not_diagnosed():
     found = ob.optimize(linear_target())
-    with pytest.raises(ValueError, match="holds a point estimate"):
+    with pytest.raises(ValueError, match="is a point estimate"):
         measure(found)
 
 

@@ -449,7 +449,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
         (
             lambda run: run | {"log_likelihood": dict.fromkeys("ab", np.zeros((2, 400, 3)))},
             None,
-            "`var_name` is missing; there are log likelihoods of a, b",
+            r"`var_name` is missing: name one of the log likelihoods \(a, b\)",
         ),
     ],
 )  # fmt: skip
