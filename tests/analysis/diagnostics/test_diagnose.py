@@ -234,7 +234,7 @@ def test_what_was_not_seen_is_never_passed(make_mcmc, rng, chains, stats, row):
     found = diagnose(make_mcmc(values, stats=stats))
     assert found.verdict == "usable"
     assert {r.name: r.outcome for r in found.judgement.rows}[row] == "not judged"
-    said = "modes that it did not visit cannot be seen" if chains == 1 else "could not be judged"
+    said = "cannot reveal modes that it did not visit" if chains == 1 else "could not be judged"
     assert said in found.judgement.sentence
     assert found.judgement.unjudged
 
