@@ -339,9 +339,8 @@ def mean_of(
     for name, shape in own.reader.shapes.items():
         if shapes.get(name, shape) != shape:
             raise ArgumentError(
-                f"`{view.argument}` has {name} of shape {shapes[name]}, but in "
-                f"`{own.reader.argument}` "
-                f"its shape is {shape}; give a posterior of the same model."
+                f"`{view.argument}` has {name} of shape {shapes[name]}, but in `{own.reader.argument}` its shape is "
+                f"{shape}; give a posterior of the same model."
             )
     theirs = find(view).in_units(own.units)
     sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
@@ -361,8 +360,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             raise ArgumentError(
                 f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), LISTED)} are at best nearly "
                 "exchangeable: stick-breaking weights have an order, so aligned draws would no longer follow the "
-                "posterior. Identify the large components by your own rule, such as the "
-                "order of their means."
+                "posterior. Identify the large components by your own rule, such as the order of their means."
             )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":

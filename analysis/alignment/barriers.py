@@ -59,9 +59,8 @@ class Transpositions(Shown):
     def _card(self) -> Card:
         total = self.total.ravel()
         words = (
-            "The median distance of a draw from the common labelling is "
-            f"{number(np.median(total))} transpositions, at most {number(total.max())}. "
-            "Each transposition exchanges two components."
+            f"The median distance of a draw from the common labelling is {number(np.median(total))} transpositions, at "
+            f"most {number(total.max())}. Each transposition exchanges two components."
         )
         rows = tuple(
             (f"block {place}", number(np.median(layer)), number(layer.max()))
@@ -343,17 +342,15 @@ def barriers(
         symmetry, unit, known = resolve(view).equal_modes, "", by_one(loss)
     elif model is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, so there is no default "
-            "loss. Give `loss`, a function from a draw's variables to a number, or a "
-            "posterior whose attribute `model` describes a network."
+            f"`{view.argument}` is not the posterior of a network, so there is no default loss. Give `loss`, a "
+            "function from a draw's variables to a number, or a posterior whose attribute `model` describes a network."
         )
     else:
         symmetry = blocks_of(model.symmetry, Exchangeable)
     if not symmetry:
         raise ArgumentError(
-            f"The parametrisation of `{view.argument}` fixes the order of the hidden units, "
-            "so there is nothing to match: give a posterior with free biases, or declare "
-            "the symmetry."
+            f"The parametrisation of `{view.argument}` fixes the order of the hidden units, so there is nothing to "
+            "match: give a posterior with free biases, or declare the symmetry."
         )
     chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
     there = [*({*model.network.shapes} & {*view.variables} if model else view.variables)]
@@ -429,8 +426,7 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
     assert model is not None
     if (x is None) != (y is None):
         raise ArgumentError(
-            "`x` and `y` belong together: give both, or neither to use the data stored in "
-            "the posterior."
+            "`x` and `y` belong together: give both, or neither to use the data stored in the posterior."
         )
     x, y = (view.x, view.y) if x is None else (x, y)
     points = None if x is None else Points.of(model, x, y)

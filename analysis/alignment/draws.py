@@ -68,9 +68,8 @@ class DrawReader:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
-                    f"`symmetry` moves {name}, which `{self.argument}` does not have (it "
-                    f"has {there}); declare the symmetry of this model, or store the "
-                    "variable."
+                    f"`symmetry` moves {name}, which `{self.argument}` does not have (it has {there}); declare the "
+                    "symmetry of this model, or store the variable."
                 )
         if self.variables and not self.total:
             raise ArgumentError(f"`{self.argument}` has no draws; give at least one.")
@@ -133,9 +132,8 @@ class DrawReader:
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
-                        f"{name} in `{self.argument}` is not finite, first in chain "
-                        f"{chain}, draw {draw}, so distances are not defined. Find out why "
-                        "the model produces such values, or leave out those draws."
+                        f"{name} in `{self.argument}` is not finite, first in chain {chain}, draw {draw}, so distances "
+                        "are not defined. Find out why the model produces such values, or leave out those draws."
                     )
 
 

@@ -86,9 +86,8 @@ class UnclearRotation(ArgumentError):
 
     def __init__(self, argument: str, reason: str) -> None:
         super().__init__(
-            f"`{argument}` cannot be aligned by a rotation. {reason} Use quantities that no "
-            "rotation changes, such as L L' of loadings L. Or fix the rotation in the "
-            "model: loadings with zeros above a positive diagonal."
+            f"`{argument}` cannot be aligned by a rotation. {reason} Use quantities that no rotation changes, such as "
+            "L L' of loadings L. Or fix the rotation in the model: loadings with zeros above a positive diagonal."
         )
         self.reason = reason
 
@@ -155,19 +154,17 @@ def why_unclear(
     if (worst := float(degrees.max(initial=0.0))) > CLEAR:
         open_ = int((degrees > CLEAR).any(axis=0).sum())
         return (
-            f"Varimax has no clear optimum: in the plane of two components of {loadings}, "
-            f"draws are rotated by {worst:.0f} degrees about their mean ({CLEAR:.0f} are "
-            f"allowed, 26 means no information). This affects {open_} of {len(degrees)} "
-            "components. Their loadings are nearly spherical, the data cannot distinguish "
+            f"Varimax has no clear optimum: in the plane of two components of {loadings}, draws are rotated by "
+            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 means no information). This affects "
+            f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, the data cannot distinguish "
             "this many components, or the variable named first does not contain loadings."
         )
     best = criterion(_shared(draws, _random(len(draws), draws.shape[1]), team) @ draws)
     elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
     if elsewhere > ELSEWHERE:
         return (
-            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings}, "
-            "the best optimum is not near "
-            f"the mean ({ELSEWHERE:.0%} are allowed)."
+            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings}, the best optimum is not "
+            f"near the mean ({ELSEWHERE:.0%} are allowed)."
         )
     return ""
 
@@ -222,10 +219,9 @@ class FeatureUnits:
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
-                    f"`scales[{name!r}]` is {scale:.3g}, but the spread of the draws is "
-                    f"about {self.unit[name]:.3g}, so squared distances are too large or "
-                    "too small for double precision; give scales similar to the spread of "
-                    "the draws."
+                    f"`scales[{name!r}]` is {scale:.3g}, but the spread of the draws is about {self.unit[name]:.3g}, "
+                    "so squared distances are too large or too small for double precision; give scales similar to the "
+                    "spread of the draws."
                 )
         return {name: scale / self.unit[name] for name, scale in scales.items()}
 
@@ -312,10 +308,9 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"The components and draws of {name} in `{argument}` differ by only "
-                f"{self.size:.3g} around values as large as {largest:.3g}, so the "
-                "differences are lost in rounding; subtract a common offset before storing "
-                "the draws."
+                f"The components and draws of {name} in `{argument}` differ by only {self.size:.3g} around values as "
+                f"large as {largest:.3g}, so the differences are lost in rounding; subtract a common offset before "
+                "storing the draws."
             )
 
 

@@ -238,9 +238,8 @@ def align_trees(
     if symmetry is None:
         if apply is None:
             raise ArgumentError(
-                "`posterior` is a set of networks, so `symmetry` or `apply` is needed: "
-                "give the function that applies a network, as apply=model.apply, with "
-                "example inputs `x`; or give the blocks as `symmetry`."
+                "`posterior` is a set of networks, so `symmetry` or `apply` is needed: give the function that applies "
+                "a network, as apply=model.apply, with example inputs `x`; or give the blocks as `symmetry`."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})
@@ -281,8 +280,7 @@ def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -
         change = float(np.abs(after - before).max(initial=0.0))
         if not change <= allowed:
             raise ArgumentError(
-                f"`symmetry` does not hold: {block.describe()} change an output of the "
-                f"network by {change:.3g}. "
+                f"`symmetry` does not hold: {block.describe()} change an output of the network by {change:.3g}. "
                 "Declare all arrays that move together."
             )
 

@@ -222,9 +222,8 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     shown = f"Importance weights ({f'{k}, ' if k else ''}{rest})"
     if not (told or unknown):
         fact = (
-            "You may use it: importance weights change no mean by more than 0.1 sd, no sd "
-            "by more than 10 %, and no 5 % or 95 % quantile by more than 0.15 sd. They "
-            "cannot reveal modes that the fit missed"
+            "You may use it: importance weights change no mean by more than 0.1 sd, no sd by more than 10 %, and no 5 "
+            "% or 95 % quantile by more than 0.15 sd. They cannot reveal modes that the fit missed"
         )
         kept = f"{shown} leave means, sds and quantiles as they are"
         rows = _rows(facts, Reason(PREDICTIONS, "passed", kept))

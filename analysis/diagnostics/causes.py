@@ -74,9 +74,8 @@ def not_finite(facts: Facts) -> Reason | None:
         if name in counts and (stat := facts.view.stat(name)) is not None:
             where = f"{sum(counts[name])} of {stat.size} draws, first in {_first_broken(stat)}"
             remedy = (
-                "Find out why. A sampler never accepts a draw whose log density is not "
-                "finite, so the file or the model is wrong there. Sample again, or write "
-                "the file again."
+                "Find out why. A sampler never accepts a draw whose log density is not finite, so the file or the "
+                "model is wrong there. Sample again, or write the file again."
             )
             return Reason("not-finite", "failed", f"{what} is not finite in {where}", remedy=remedy)
     return None

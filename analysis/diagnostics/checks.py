@@ -132,9 +132,8 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
         yield Reason(reason, "passed", fact)
     if angles := diagnosis.angles:
         fact = (
-            f"{listed(angles)}: an angle whose draws lie on both sides of the cut of its "
-            "circle. Its mean and sd are circular, and its other numbers are computed "
-            "around that mean. Chains cannot cross the ends of a "
+            f"{listed(angles)}: an angle whose draws lie on both sides of the cut of its circle. Its mean and sd are "
+            "circular, and its other numbers are computed around that mean. Chains cannot cross the ends of a "
             "parameter with bounds; those of the angle of a unit vector can"
         )
         yield Reason("angles", "passed", fact)
@@ -306,10 +305,7 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         why = "by no more than their Monte Carlo errors explain"
         return Reason(name, outcome, f"{apart}, {why}", remedy="Draw more.")
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
-        fact = (
-            "The log density `lp` is the same in every draw, so it cannot show whether chains "
-            "differ"
-        )
+        fact = "The log density `lp` is the same in every draw, so it cannot show whether chains differ"
         remedy = "Record the log density that was sampled."
         return Reason(name, "not judged", fact, remedy=remedy)
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)

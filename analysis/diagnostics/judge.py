@@ -292,8 +292,7 @@ def of_chains(case: Case) -> Verdict:
     more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
         fact = (
-            "The chains may still predict well as an ensemble over modes: "
-            "`ob.networks.score_predictions` scores "
+            "The chains may still predict well as an ensemble over modes: `ob.networks.score_predictions` scores "
             "them, and `ob.networks.summarise_predictions` shows where they agree"
         )
         more.append(Reason("network", "not judged", fact))
@@ -402,14 +401,10 @@ def _slow_invariants(case: Case) -> Iterator[Reason]:
 
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     if labels.state == "partial":
-        fact = (
-            f"{labels_move(labels)}. {labels.reason} Moving only some of these parameters "
-            "would change the posterior"
-        )
+        fact = f"{labels_move(labels)}. {labels.reason} Moving only some of these parameters would change the posterior"
         remedy = (
-            f"{advice(labels.facts.view)} If the other quantities do not belong to the "
-            "components, the chains disagree about them. Then sample longer, or from other "
-            "starting points."
+            f"{advice(labels.facts.view)} If the other quantities do not belong to the components, the chains disagree "
+            "about them. Then sample longer, or from other starting points."
         )
         return Reason("labels", "failed", f"{fact}, so nothing was aligned", remedy=remedy)
     before, after, shown = case.before.worst_rhat.value, case.after.worst_rhat.value, ""

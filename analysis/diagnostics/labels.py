@@ -397,8 +397,7 @@ def overlap(labels: Labels) -> str:
     if labels.near:
         return (
             f"Labels of {names} are at best nearly exchangeable: the likelihood has no order, but stick-breaking "
-            "weights do. No alignment leaves the posterior unchanged. Identify the large "
-            "components by your own rule, "
+            "weights do. No alignment leaves the posterior unchanged. Identify the large components by your own rule, "
             "such as the order of their means."
         )
     if labels.state == "switch":

@@ -476,9 +476,8 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     rotates = diagnosis.alignment.rotates
     if rotates:
         yield (
-            "Varimax chose the rotation, not the data: loadings and scores follow simple "
-            "structure. Quantities that no rotation changes, such as L L' of loadings L, "
-            "do not depend on this choice."
+            "Varimax chose the rotation, not the data: loadings and scores follow simple structure. Quantities that "
+            "no rotation changes, such as L L' of loadings L, do not depend on this choice."
         )
     if len(diagnosis.basins) > 1:
         groups = "; ".join(", ".join(map(str, group)) for group in diagnosis.basins)
@@ -521,9 +520,8 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     noise = diagnosis.switching.noise_ratio
     if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
         yield (
-            "Alignment brings the draws hardly closer than it brings "
-            f"{diagnosis.switching.yardstick} (leaving {diagnosis.switching.ratio:.2f} and "
-            f"{noise:.2f} of their variance): this posterior does not look like "
+            f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (leaving "
+            f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): this posterior does not look like "
             "one mode per labelling."
         )
     elif overlap:

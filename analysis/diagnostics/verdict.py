@@ -31,9 +31,8 @@ FLAGS: dict[Outcome, Flag] = {
 }
 """Flags of outcomes."""
 NOT_RECORDED = (
-    "Statistics that were not recorded cannot be judged. Keep the sampler's statistics "
-    "`diverging`, `tree_depth`, `energy` and `lp` in the group `sample_stats`, and "
-    "`max_tree_depth` as an attribute."
+    "Statistics that were not recorded cannot be judged. Keep the sampler's statistics `diverging`, `tree_depth`, "
+    "`energy` and `lp` in the group `sample_stats`, and `max_tree_depth` as an attribute."
 )
 """Remedy for checks whose statistics were not recorded."""
 NAMED = 4
