@@ -506,7 +506,7 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, and the new data are {', '.join(known) or 'not kept'}: name one of them, or give values."
+            f"`x` is {x!r}, but the new data are {', '.join(known) or 'not kept'}: name one of these, or give values."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:

@@ -150,7 +150,7 @@ class Pair(NamedTuple):
         (
             ("a", "b", "small"),
             {},
-            r"different architectures: stem.bias has the shape \(6,\) in 'a', and \(4,\) in 'small'",
+            r"different architectures: stem.bias has shape \(6,\) in 'a', but \(4,\) in 'small'",
         ),
         (("a", "b"), {"reference": "c"}, "choose one of draw, mean, gaussian"),
     ],

@@ -79,5 +79,5 @@ def test_a_posterior_without_data_needs_places(regression):
 def test_refusals_say_what_can_be_drawn(regression, classifier):
     with pytest.raises(ValueError, match=r"posteriors\['b'\]` is the posterior of a classifier"):
         ob.plot.uncertainty({"a": regression, "b": classifier})
-    with pytest.raises(ValueError, match="`output` is 1, and the network has 1"):
+    with pytest.raises(ValueError, match="`output` is 1, but the network has 1"):
         ob.plot.uncertainty(regression, output=1)
