@@ -4,9 +4,8 @@ Stuck chains: a working Metropolis chain repeats draws too, so a run of equal dr
 repeats. A narrow chain is judged by the spread of a whole variable, because labels may be permuted.
 
 Funnels: a scale governs the spread of a vector, so no step size suits both the narrow and the wide end. Every centred
-hierarchical model has such a pair. A funnel is reported if divergences lie where the vector is narrow, energies
-change slowly, or the scale is not explored (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical
-models).
+hierarchical model has such a pair. A funnel is reported if divergences lie where the vector is narrow, energies change
+slowly, or the scale is not explored (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 
 Modes: each chain has settled in a different place.
 

@@ -1,10 +1,9 @@
 """Checks of one posterior: of its draws, its chains, and the statistics of the sampler or fit.
 
 Each function examines one diagnostic and returns a `Reason`, in the order in which problems should be fixed. A number
-that is NaN, missing or infinite never passes. Without Metropolis adjustment, the step size biases the draws.
-Comparing chains cannot reveal this bias, but gradients of the log density at the draws can. They satisfy two
-identities, and deviations from these bound the errors of means and variances
-(`inference/microcanonical/dynamics.py`).
+that is NaN, missing or infinite never passes. Without Metropolis adjustment, the step size biases the draws. Comparing
+chains cannot reveal this bias, but gradients of the log density at the draws can. They satisfy two identities, and
+deviations from these bound the errors of means and variances (`inference/microcanonical/dynamics.py`).
 """
 
 from __future__ import annotations

@@ -61,8 +61,7 @@ def diagnose(
         Whether to look for switching labels and align them.
     rhat_max : float
         R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because R-hat averages
-        1.01 even for converged chains with 100 effective draws each. A limit that you set yourself decides the
-        verdict.
+        1.01 even for converged chains with 100 effective draws each. A limit that you set yourself decides the verdict.
     ess_threshold : float, optional
         A bulk ESS below this limit changes the verdict, and a tail ESS below it gives a warning. By default 100 per
         chain, at most 400.

@@ -143,8 +143,7 @@ def plot_ranks(
     quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
-            "`posterior` has only one chain, but ranks compare chains:  use `ob.plot.traces`, or run more "
-            "chains."
+            "`posterior` has only one chain, but ranks compare chains:  use `ob.plot.traces`, or run more chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
     panels, x = {}, np.linspace(0, 1, 101)
@@ -325,8 +324,7 @@ def plot_pair(
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several entries, but a matrix shows only one: choose one posterior, or two "
-            "parameters."
+            "`posteriors` has several entries, but a matrix shows only one: choose one posterior, or two parameters."
         )
     (view,) = views.values()
     if entries:

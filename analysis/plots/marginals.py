@@ -353,8 +353,7 @@ def plot_prior(
     shown = [name for name in draws.names if name in before.names][:rows]
     if not shown:
         raise ArgumentError(
-            "`prior` and `posterior` have no variable in common: give a prior and a posterior of the same "
-            "model."
+            "`prior` and `posterior` have no variable in common: give a prior and a posterior of the same model."
         )
     panels = {n: [_to_one(density(of.of(n))) for of in (before, draws)] for n in shown}
     figure = draw_curves(panels, ("prior", "posterior"))

@@ -390,39 +390,36 @@ def _plain(value: Any) -> str:
 
 _DEFINITIONS = {
     "all": {
-        "Parameter": "One scalar entry of a variable. Indices count from 0 unless the file has other "
-        "labels.",
-        "MCSE": "Monte Carlo standard error of the mean: the error that comes from having finitely "
-        "many draws.",
+        "Parameter": "One scalar entry of a variable. Indices count from 0 unless the file has other labels.",
+        "MCSE": "Monte Carlo standard error of the mean: the error that comes from having finitely many draws.",
     },
     "chains": {
-        "R-hat": "Rank-normalised split R-hat: the spread of all draws, divided by the spread "
-        "within half chains. It is close to 1 if the chains agree. A value above 1.01 is a "
-        "warning. (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021.)",
+        "R-hat": "Rank-normalised split R-hat: the spread of all draws, divided by the spread within half chains. It "
+        "is close to 1 if the chains agree. A value above 1.01 is a warning. (Vehtari, Gelman, Simpson, Carpenter and "
+        "Bürkner 2021.)",
         "Bulk ESS, tail ESS": "Effective sample size: the number of independent draws that would estimate the centre "
-        "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. It "
-        "should be at least 100 per chain, or 400 in total. (As above.)",
-        "Divergences": "Draws whose simulated trajectory had a very large energy error. The posterior "
-        "curves more sharply there than the step size can follow, so draws from that region may be missing.",
+        "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. It should be at least 100 per chain, "
+        "or 400 in total. (As above.)",
+        "Divergences": "Draws whose simulated trajectory had a very large energy error. The posterior curves more "
+        "sharply there than the step size can follow, so draws from that region may be missing.",
         "Tree depth, saturated": "A NUTS trajectory of depth k takes up to 2ᵏ − 1 leapfrog steps. Saturated "
         "trajectories were cut short at the limit.",
-        "E-BFMI": "Change of the energy from draw to draw, relative to its spread, for each chain. "
-        "Below 0.3, the sampler explores the tails too slowly. (Betancourt 2016.)",
-        "ESS per second, per gradient": "The smallest bulk ESS, divided by the seconds of sampling (without warmup, summed "
-        "over chains) or by the gradient evaluations of the kept draws.",
+        "E-BFMI": "Change of the energy from draw to draw, relative to its spread, for each chain. Below 0.3, the "
+        "sampler explores the tails too slowly. (Betancourt 2016.)",
+        "ESS per second, per gradient": "The smallest bulk ESS, divided by the seconds of sampling (without warmup, "
+        "summed over chains) or by the gradient evaluations of the kept draws.",
     },
     "fits": {
-        "k-hat": "Tail shape of the importance ratios (posterior / approximation), from Pareto "
-        "smoothing. Above min(1 − 1/log₁₀ S, 0.7), with S draws, weights cannot correct the approximation. (Yao, "
-        "Vehtari, Simpson and Gelman 2018.)",
-        "ELBO": "Evidence lower bound in nats. Larger is better. Compare only fits of the same "
-        "model.",
+        "k-hat": "Tail shape of the importance ratios (posterior / approximation), from Pareto smoothing. Above min(1 "
+        "− 1/log₁₀ S, 0.7), with S draws, weights cannot correct the approximation. (Yao, Vehtari, Simpson and Gelman "
+        "2018.)",
+        "ELBO": "Evidence lower bound in nats. Larger is better. Compare only fits of the same model.",
     },
     "aligned": {
-        "Labelling, aligned": "Interchangeable components have no fixed names: draws that differ only in the "
-        "order of components are equivalent. Alignment gives all draws the same order.",
-        "Invariant": "A quantity that does not change when components are relabelled, such as the mean "
-        "over components.",
+        "Labelling, aligned": "Interchangeable components have no fixed names: draws that differ only in the order of "
+        "components are equivalent. Alignment gives all draws the same order.",
+        "Invariant": "A quantity that does not change when components are relabelled, such as the mean over "
+        "components.",
     },
     "left out": {
         "PSIS-LOO, elpd, Pareto k": "Log predictive density of each observation given all others, estimated by Pareto "
