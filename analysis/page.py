@@ -451,8 +451,7 @@ class Layout:
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
         raise ArgumentTypeError(
-            f"`parts` contains {part!r}, but its entries must be texts, notes, tables, "
-            "figures, key figures, code or details."
+            f"`parts` contains {part!r}; give texts, notes, tables, figures, key figures, code or details."
         )
 
     def _table(self, table: Table) -> dict[str, Any]:
@@ -479,8 +478,7 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
     Raises
     ------
     OutputError
-        If the file exists and `force` is false, if it is not a regular file, or if its folder is missing or not
-        writable.
+        If the file exists and `force` is false, is not a regular file, or has no folder that is writable.
     InUse
         If another process is writing the file.
     WriteError

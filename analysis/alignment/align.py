@@ -4,9 +4,8 @@ A posterior over interchangeable components contains many copies of the same mod
 group element that brings it closest to a reference. Densities and predictions do not change, and the means, standard
 deviations and R-hat of single components become meaningful.
 
-Alignment does not show that draws share a mode, because it also brings noise closer to a reference (see `switching`).
-Nor does it show that components are distinct. If components overlap, aligned marginals depend on the rule, so store the
-rule with them.
+Alignment does not show that draws share a mode, because it also brings noise closer to a reference (see `switching`),
+or that components are distinct. If components overlap, aligned marginals depend on the rule, so store the rule.
 
 Scales: the variables of a network are divided by the prior's standard deviations, other variables by their spread in
 the draws (or by 1 if they never vary).
@@ -92,13 +91,11 @@ def align(
         ``"draw"``: one draw. An `Alignment` or its `target`: the same reference, weights and scales. A posterior: its
         mean; align it first. For networks, the name of one; by default the first of two, or the mean of more than two.
     reference_draw : tuple of int
-        Chain and draw that are the reference or that start the iteration. The components of this draw keep their
-        labels.
+        Chain and draw that are the reference or start the iteration. The components of this draw keep their labels.
     cost : {"weights", "activations"}
         Squared distance between all entries of components, or between the activations of hidden units on `x`.
     x : array (obs, in), optional
-        Inputs for activations; by default the inputs in the group `constant_data`. For networks, example inputs of
-        `apply`.
+        Inputs for activations; by default those in the group `constant_data`. For networks, example inputs of `apply`.
     scales : mapping of str to float, optional
         Divisors of the variables. If the reference is an alignment, its scales are the default. Otherwise the default
         is the prior's standard deviations for networks, and the spread of the draws for other posteriors.
@@ -450,8 +447,7 @@ def aligned_quantity(
     Returns
     -------
     callable
-        Function from values (point, ...) and data to aligned values (point, ...) of the variables that the symmetry
-        moves.
+        Function from values (point, ...) and data to aligned values (point, ...) of variables that the symmetry moves.
 
     Raises
     ------

@@ -476,9 +476,7 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not resolve(
-            self.source, self.symmetry
-        ).in_file:  # the evidence concerns another symmetry
+        if not resolve(self.source, self.symmetry).in_file:  # evidence on another symmetry
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 

@@ -177,8 +177,7 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     """
     if model.infers_noise:
         raise ArgumentError(
-            "`model` infers its noise; give a network whose likelihood has a fixed "
-            "`noise_sd`, such as the sd of the residuals."
+            "`model` infers its noise; give a network whose likelihood has a `noise_sd`, such as the sd of residuals."
         )
     import jax  # imported late: other plots do not need it
     import jax.numpy as jnp
@@ -444,7 +443,7 @@ def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarra
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
         raise ArgumentError(
-            f"`{view.argument}` has only one draw, but a line needs two: give more draws."
+            f"`{view.argument}` has only one draw, but a line needs two: give more."
         )
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):

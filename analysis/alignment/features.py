@@ -70,8 +70,7 @@ if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
 CLEAR = 15.0
-"""Largest typical rotation of draws about the mean, in degrees, in the plane of two components; 26 means no
-information."""
+"""Largest rotation of draws about the mean, in degrees, in the plane of two components; 26 means no information."""
 ELSEWHERE = 0.2
 """Largest share of draws whose best optimum is not the one near the mean."""
 STARTS = 10

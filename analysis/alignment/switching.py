@@ -50,8 +50,7 @@ class Switching:
 
     labellings: tuple[int, ...]  # number of distinct elements in each chain
     ratio: float
-    """Ratio of the variance of aligned draws, summed over variables, to that of the same draws under random
-    elements."""
+    """Ratio of the variance of aligned draws, summed over variables, to that of draws moved by random elements."""
     noise_ratio: float | None
     """The same ratio for shuffled draws or noise, named by `yardstick`."""
     yardstick: str = "shuffled ones"

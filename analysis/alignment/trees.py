@@ -31,8 +31,7 @@ Tree = Any
 Arrays = dict[str, np.ndarray]
 Apply = Callable[[Tree, Any], Any]
 DIFFER = 10.0
-"""Largest change allowed in an output, as a multiple of the square root of machine precision times the largest
-output."""
+"""Largest change allowed in an output, in square roots of machine precision times the largest output."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +152,7 @@ class AlignedNetworks(Alignment):
         if self.rule.reference == "draw":
             aim = list(self.layouts)[self.rule.reference_draw[1]]
         table = Table(columns, rows, f"Euclidean distance to {aim}")
-        said = (
-            f"{len(self.layouts)} networks now have the same labelling; get them from `.networks`."
-        )
+        said = f"{len(self.layouts)} networks have the same labelling; get them from `.networks`."
         small = Words(
             f"Modulo {'; '.join(block.describe() for block in self.symmetry)}.", small=True
         )

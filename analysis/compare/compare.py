@@ -225,7 +225,7 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
             symmetry = aligned.alignment.symmetry
             caveat = (
                 f"No file declares a symmetry, but labels switch in the draws of `{name}`. All posteriors are compared "
-                f"modulo the symmetry found there,  {spelt_options(tuple(map(spell, symmetry)))}."
+                f"modulo the symmetry found there, {spelt_options(tuple(map(spell, symmetry)))}."
             )
             return replace(resolve(views[name], symmetry), source="found", caveat=caveat)
     return None

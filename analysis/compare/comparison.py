@@ -64,8 +64,7 @@ class Account:
             yield f"Predictions are compared at the {len(points.x)} points {where}{scored}."
         if "total_variation" in self.table:
             yield (
-                "Total variation is half the sum of absolute differences (Xiao et al. 2023, "
-                "equation 2, use the whole sum)."
+                "Total variation is half the sum of absolute differences. Xiao et al. 2023, equation 2, omit the half."
             )
         yield (
             f"Baseline (`baseline`): the distance between the two halves of `{truth}`. Values this small are noise."

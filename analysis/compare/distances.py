@@ -238,9 +238,8 @@ def stride(draws: Draws) -> int:
     Each parameter is modelled as a first-order autoregression with its bulk ESS. A correlation r at the stride
     multiplies the squared distance of means by (1 + r) / (1 - r). The stride is chosen such that the growth of all
     parameters together is at most a twentieth of the null distribution's standard deviation for independent parameters.
-    For one parameter, the stride is about 3.5 times the number of draws per effective draw; for many parameters it is
-    larger. Negative correlations count by their absolute value. At most 500 evenly spaced parameters that vary are
-    used.
+    For one parameter, the stride is about 3.5 times the number of draws per effective draw; for many it is larger.
+    Negative correlations count by their absolute value. At most 500 evenly spaced parameters that vary are used.
     """
     size = len(draws.names)
     chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)

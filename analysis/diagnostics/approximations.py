@@ -5,7 +5,7 @@ draws, but not that the draws are right. So each mean, standard deviation and qu
 compared with its weighted value. Weighted draws are judged by their weights, and each summary by its own k-hat and
 standard error (`posteriors.pareto`). Weights cannot reveal regions without draws, but short chains started from the
 draws can. The run stores how far these chains moved (group `drift`). Their standard errors must be small enough to
-detect an error of the size that is ruled out.
+detect the errors that are ruled out.
 """
 
 from __future__ import annotations
@@ -365,9 +365,7 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         moved += [(float(m), e) for m, e in named if m > DRIFTS]
     if moved:
         move, name = max(moved)
-        away = (
-            f"Short chains started from the draws move away: `{name}` by {move:.1f} standard errors"
-        )
+        away = f"Chains started from the draws move away: `{name}` by {move:.1f} standard errors"
         fact = f"{away}. The draws do not cover the posterior"
         return _refused(facts, "its draws do not cover the posterior", fact, _NUTS)
     means, sds, ends = not_carried(facts, weighted)

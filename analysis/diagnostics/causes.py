@@ -91,9 +91,7 @@ def unread_weights(facts: Facts) -> Reason | None:
     """Find weights of draws under a name that onebasin does not recognise."""
     if not (name := facts.view.unread_weights):
         return None
-    fact = (
-        f"`{name}` looks like weights of the draws but was not used, so every draw counts equally"
-    )
+    fact = f"`{name}` looks like weights of draws but was not used, so every draw counts equally"
     remedy = (
         "Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` (`log_weight__` in a "
         f"table), or leave `{name}` out."
@@ -173,8 +171,7 @@ SHARE = 0.1
 LEAST_RUN = 3
 """Shortest run of equal draws that counts, whatever the length of the chain."""
 NARROW = 4e-4
-"""Ratio of a variable's variance in one chain to that in the median chain, below which the chain does not explore
-it."""
+"""Ratio of a variable's variance in one chain to that in the median chain, below which a chain is too narrow."""
 
 
 @dataclass(frozen=True)
@@ -439,9 +436,7 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
             fact += f", and {raw.min_ess:.0f} are needed"
         return Reason("short", "failed", fact, remedy=draw_more(times))
     names, combination = listed(ridge.names), ridge.combination
-    known = (
-        f"{ridge.known:,.0f} effective draws, standard deviation {ridge.narrower:.0f} times smaller"
-    )
+    known = f"{ridge.known:,.0f} effective draws, sd {ridge.narrower:.0f} times smaller"
     fact += f". The model identifies {combination} ({known}), but hardly {names} separately"
     remedy = (
         f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them constant, a "

@@ -43,8 +43,7 @@ SHIFT = 0.1
 SPREAD = 0.2
 """Relative error allowed in a variance, which is about a tenth of the standard deviation."""
 GROSS = 2.5
-"""Multiple of these errors above which the draws are useless: a quarter of a standard deviation, or half of a
-variance."""
+"""Multiple of these errors above which the draws are useless: a quarter of an sd, or half of a variance."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 """Table columns that the checks of parameters use."""
 OTHERS = "Compare their predictions with those of MCMC by `compare`."

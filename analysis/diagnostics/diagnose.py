@@ -63,8 +63,7 @@ def diagnose(
         R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because R-hat averages
         1.01 even for converged chains with 100 effective draws each. A limit that you set yourself decides the verdict.
     ess_threshold : float, optional
-        A bulk ESS below this limit changes the verdict, and a tail ESS below it gives a warning. By default 100 per
-        chain, at most 400.
+        Bulk ESS below this changes the verdict, and tail ESS gives a warning. By default 100 per chain, at most 400.
     bfmi_threshold : float
         E-BFMI below this gives a warning and counts as evidence for a funnel.
     progress : callable, optional

@@ -278,8 +278,7 @@ TABLE_ROWS = 40
 class JudgedPoints:
     """A network's predictions judged point by point.
 
-    Its `table` has one row per point, indexed by the number of the input: `rhat`, `ess_bulk`, and whether it is
-    `usable`.
+    Its `table` has one row per point, indexed by the input's number: `rhat`, `ess_bulk`, and whether it is `usable`.
     """
 
     table: pd.DataFrame

@@ -64,8 +64,7 @@ from .verdict import (
 )
 
 MEANS, SPREADS = 0.1, 1.1
-"""Components count as equal if their means differ by less than `MEANS` sds and their sds by a factor below
-`SPREADS`."""
+"""Components are equal if their means differ by less than `MEANS` sds and their sds by a factor below `SPREADS`."""
 MOST_PARTS = 64
 """Maximum number of components of a variable that may be indexed by labels."""
 _STOPPED = {

@@ -192,8 +192,7 @@ def _search(
         return Labels("partial", after, declared, certain, aligned, reason=reason, doubtful=tied)
     for candidate in certain:
         after = after.moved(candidate.values)
-    # Report the first overlapping candidate. If others are certain, report it only if it rotates, since no labelling
-    # sorts it.
+    # Report the first overlapping candidate, but next to certain ones only if it rotates: no labelling sorts it then.
     open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
     if open_:
         after = after.moved(open_[0].values)

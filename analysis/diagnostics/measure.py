@@ -275,8 +275,7 @@ def measure(
 
 
 WIDE = 0.5
-"""Ratio of the standard deviation to the width of the 90 % interval above which tails are examined; 0.3 for a
-normal."""
+"""Ratio of the sd to the width of the 90 % interval above which tails are examined; 0.3 for a normal."""
 LOOKED_AT = 50
 """Maximum number of entries whose tails are fitted."""
 
@@ -353,8 +352,8 @@ class Facts:
     def integers_apart(self) -> pd.DataFrame:
         """Rows of scalar integers, such as changepoints, on which chains disagree.
 
-        Arrays of integers are left out because they may be allocations, and computed integers because they follow from
-        parameters.
+        Arrays of integers are left out because they may be allocations, and computed integers because parameters
+        determine them.
         """
         table, kinds = self.raw.parameters, self.raw.kinds
         names = [name for name in self.raw.left_out.get("integer", ()) if name in table.index]

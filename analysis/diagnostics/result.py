@@ -192,8 +192,7 @@ class Diagnosis(Measured, Shown):
     broken : mapping of str to int
         Parameters that are finite in only some draws, with the number of draws that are not finite.
     heavy_tails : mapping of str to tuple of float
-        Parameters whose tails are too heavy for a mean or an sd, with k-hat of the distance from the mean and of its
-        square.
+        Parameters with tails too heavy for a mean or an sd, with k-hat of the distance from the mean and of its square.
     kinds : Kinds
         Names of the parameters, transformed parameters and generated quantities.
     sampler : SamplerSummary or None

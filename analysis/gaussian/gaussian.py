@@ -434,8 +434,7 @@ def fit_gaussian(
     covariance : {"diagonal", "full"}
         Fit only standard deviations, or also all correlations, shrunk towards 0.
     shrinkage : float, optional
-        For "full", from 0 (no shrinkage) to 1 (no correlations); by default as in Ledoit and Wolf. Variances are not
-        shrunk.
+        For "full", from 0 (none) to 1 (no correlations); by default as in Ledoit and Wolf. Variances are not shrunk.
     var_names : str or sequence of str, optional
         The variables to fit, in this order; by default all.
     positive : str or sequence of str

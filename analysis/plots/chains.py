@@ -143,7 +143,7 @@ def plot_ranks(
     quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
-            "`posterior` has only one chain, but ranks compare chains:  use `ob.plot.traces`, or run more chains."
+            "`posterior` has only one chain, but ranks compare chains: use `ob.plot.traces`, or run more chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
     panels, x = {}, np.linspace(0, 1, 101)
@@ -317,7 +317,7 @@ def plot_pair(
     """
     if len(entries) == 1:
         raise ArgumentError(
-            "`entries` names only one parameter: name two, three or more for a matrix, or none."
+            "`entries` names only one parameter: name two, more for a matrix, or none."
         )
     views = views_of(posteriors)
     if len(entries) == 2:

@@ -78,8 +78,7 @@ def draw_curves(
 ) -> Picture:
     """Plot one panel per quantity, with one curve for each name.
 
-    Without `y_label`, the vertical axis has no numbers and starts at zero, as for densities. `limit` adds a dashed
-    line.
+    Without `y_label`, the vertical axis has no numbers and starts at zero, as for densities. `limit` is a dashed line.
     """
     columns = min(len(panels), columns)
     figure, grid = new_panels(
@@ -359,9 +358,7 @@ def plot_prior(
     figure = draw_curves(panels, ("prior", "posterior"))
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)
     told = "; ".join(f"{n} {format_number(a)}, then {format_number(b)}" for n, a, b in spreads)
-    return figure.on_paper(
-        f"Densities before and after seeing the data. Standard deviations: {told}."
-    )
+    return figure.on_paper(f"Prior and posterior densities. Standard deviations: {told}.")
 
 
 def _to_one(curve: Curve) -> Curve:

@@ -281,8 +281,7 @@ def plot_predictive(
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} outputs, counted from 0: "
-            "choose one of these."
+            f"`output` is {output}, but the network has {model.network.out_dim} outputs, counted from 0."
         )
     if model.is_classifier:
         return _reliability(views, points)
@@ -511,7 +510,7 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
         raise ArgumentError(
-            f"`x` has {points.size} numbers for {size} predictions: give one number per prediction."
+            f"`x` has {points.size} numbers for {size} predictions: give one per prediction."
         )
     return label, points.ravel().astype(float)
 

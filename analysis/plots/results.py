@@ -310,9 +310,7 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
         )
     by_name = {one.name: one for one in calibration.off}
     if not by_name:
-        raise ArgumentError(
-            "`calibration` has no simulations to plot:  " + calibration.sentences[0]
-        )
+        raise ArgumentError("`calibration` has no simulations: " + calibration.sentences[0])
     chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
     unknown = [name for name in chosen if name not in by_name]
     if unknown or not chosen:
@@ -361,8 +359,7 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
     Parameters
     ----------
     posteriors : Elbo, posterior, or mapping of str to these
-        A posterior from `advi` or `symmetrised_vi`, or the result of `elbo`, or several of these by name. Each fit gets
-        a line.
+        A posterior from `advi` or `symmetrised_vi`, or the result of `elbo`, or several by name. Each fit gets a line.
 
     Returns
     -------

@@ -45,8 +45,7 @@ _CHARACTERS_PER_INCH = 10.0  # of a bold title
 PAPER = "#ffffff"
 """Opaque background of figures outside a page."""
 SCREEN_DPI, NOTEBOOK_DPI = 96, 120
-"""Pixels per inch at which notebooks show an image, and pixels per inch of the image, which is finer for dense
-screens."""
+"""Pixels per inch at which notebooks show an image, and those of the image itself, which is finer for dense screens."""
 MARGIN = 0.1
 """Margin around figures outside a page, in inches."""
 WIDE, HIGH = 0.0088, 0.0175

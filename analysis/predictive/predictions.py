@@ -132,8 +132,7 @@ def predict_points(
         return _classes(model, draws, points)
     if model.infers_noise and "sigma" not in draws:
         raise ArgumentError(
-            "`posterior` has no sigma although its network infers it; it has "
-            f"{', '.join(draws)}. Give draws with sigma."
+            f"`posterior` lacks sigma, which its network infers; it has {', '.join(draws)}."
         )
     rng = np.random.default_rng(seed)
     centres, spreads, scores = [], [], []
@@ -225,8 +224,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If the posterior does not belong to a network, or if `x` does not fit the network or is neither given nor
-        stored.
+        If the posterior does not belong to a network, or if `x` does not fit it or is neither given nor stored.
 
     References
     ----------

@@ -119,9 +119,7 @@ class PredictiveScores(Shown):
         if not 0 <= self.coverage_95 <= 1:
             return "onebasin cannot judge whether that is enough"
         low, high = (end / self.num_obs for end in binom.interval(CHANCE, self.num_obs, 0.95))
-        chance = (
-            f"for this many independent points, chance allows {100 * low:.3g} to {100 * high:.3g} %"
-        )
+        chance = f"with independent points, chance allows {100 * low:.3g} to {100 * high:.3g} %"
         if self.coverage_95 < low:
             return f"too few: the predictions are overconfident ({chance})"
         if self.coverage_95 > high:
@@ -401,8 +399,7 @@ def calibration_error(probability: Probabilities, labels: Labels) -> float:
     confidence = probability.max(axis=-1)
     right = probability.argmax(axis=-1) == labels
     place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    # The weight of a bin times the difference of its means equals the difference of its sums divided by all
-    # observations.
+    # A bin's weight times the difference of its means equals the difference of its sums, divided by all observations.
     gaps = np.bincount(place, weights=right - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(labels))
 

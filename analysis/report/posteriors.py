@@ -295,8 +295,7 @@ def report(
     Raises
     ------
     ValueError
-        If there is no posterior, if one of them cannot be diagnosed (the message names it), or if `truth` is not one of
-        them.
+        If there is no posterior, one cannot be diagnosed (the message names it), or `truth` is not one of them.
     OutputError
         If the file exists and `force` is false, or if the folder is missing or not writable.
 
@@ -395,7 +394,7 @@ _DEFINITIONS = {
     },
     "chains": {
         "R-hat": "Rank-normalised split R-hat: the spread of all draws, divided by the spread within half chains. It "
-        "is close to 1 if the chains agree. A value above 1.01 is a warning. (Vehtari, Gelman, Simpson, Carpenter and "
+        "is near 1 if the chains agree; above 1.01 it is a warning. (Vehtari, Gelman, Simpson, Carpenter and "
         "Bürkner 2021.)",
         "Bulk ESS, tail ESS": "Effective sample size: the number of independent draws that would estimate the centre "
         "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. It should be at least 100 per chain, "
@@ -418,8 +417,7 @@ _DEFINITIONS = {
     "aligned": {
         "Labelling, aligned": "Interchangeable components have no fixed names: draws that differ only in the order of "
         "components are equivalent. Alignment gives all draws the same order.",
-        "Invariant": "A quantity that does not change when components are relabelled, such as the mean over "
-        "components.",
+        "Invariant": "A quantity that does not change when components are relabelled, such as their mean.",
     },
     "left out": {
         "PSIS-LOO, elpd, Pareto k": "Log predictive density of each observation given all others, estimated by Pareto "

@@ -59,8 +59,7 @@ def bands(views: Mapping[str, View]) -> FigureItem | None:
     data = Curve(x, np.asarray(y, float).reshape(len(x), -1)[:, 0]) if y is not None else None
     return FigureItem(
         draw_predictive_bands(made, data=data),
-        caption="Predictions including noise, as a function of the input, with the data: mean, 50 "
-        "% and 95 % bands.",
+        caption="Predictions with noise as a function of the input, and the data: mean, 50 % and 95 % bands.",
         alt=" ".join(band_in_words(name, band, data) for name, band in made.items()),
     )
 
@@ -193,9 +192,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     scaled = _scaled(prior)
     chosen = _common_draws(subject, prior, likelihood)
     if chosen is None:
-        yield (
-            "No power-scaling sensitivity: the groups do not record which draws of the posterior they contain."
-        )
+        yield ("No power-scaling sensitivity: the groups do not record which draws they contain.")
         return
     if not scaled:
         yield (

@@ -307,9 +307,7 @@ def _compared(
             views, truth=truth, symmetry=symmetry, var_names=var_names, diagnoses=diagnoses
         )
     except ValueError as error:
-        return Section(
-            title, notes=(Note(f"The posteriors could not be compared: {error}", "warn"),)
-        )
+        return Section(title, notes=(Note(f"The posteriors are not comparable: {error}", "warn"),))
     parts: list[Part] = [*comparison.sentences]
     parts += [Note(text, "warn") for text in comparison.warnings]
     parts.append(comparison_table(comparison))

@@ -28,8 +28,7 @@ NAN = math.nan
 SAME = 0.01
 """Largest difference of equal starts, in standard deviations, which allows for the tolerance of an optimiser."""
 ERRORS = 4.5
-"""Number of Monte Carlo errors above which heights differ. It is large because errors from an ESS of 30 are
-uncertain."""
+"""Number of Monte Carlo errors above which heights differ. Errors from an ESS of 30 are uncertain, so it is large."""
 NATS = 1.0
 """Difference in nats above which heights differ."""
 JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
