@@ -159,11 +159,11 @@ _PAGE_COLOURS = {
     "#ffffff": "var(--figure-ground)",
 }
 _COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b")
-_SPREAD = 15  # largest difference of red, green and blue in a grey
+_SPREAD = 15  # Largest difference of red, green and blue in a grey.
 _DROPPED = (
     re.compile(r"<metadata>.*?</metadata>", re.S),
     re.compile(r"<!--.*?-->", re.S),
-    re.compile(r"<style.*?</style>", re.S),  # it would style the whole page
+    re.compile(r"<style.*?</style>", re.S),  # Styles would apply to the whole page.
 )
 
 
@@ -496,7 +496,7 @@ def claimed(
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
     """Claim the file to which a page will be written; see `base.files.writing.claim`."""
-    from onebasin.base.checks import check_path  # imported late: it loads JAX
+    from onebasin.base.checks import check_path  # Imported late, because it loads JAX.
     from onebasin.base.files.writing import claim
 
     return claim(

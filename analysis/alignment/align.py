@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 
 
 @checks_arguments
-@np.errstate(over="ignore", invalid="ignore")  # squares of numbers near 1e300 overflow
+@np.errstate(over="ignore", invalid="ignore")  # Squares of numbers near 1e300 overflow.
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -301,7 +301,7 @@ def _distances(
 
     came = problem.over(features.read_as_labelled, lambda _, v: distance(v, reference, names))
     before = np.concatenate(list(came))
-    if problem.rule.reference in ("draw", "posterior"):  # the cost of a draw is its distance
+    if problem.rule.reference in ("draw", "posterior"):  # Here a cost is a distance.
         return before, matched.swept.cost
     return before, np.concatenate(list(problem.over(features.read, aligned)))
 

@@ -119,7 +119,7 @@ def targets(
         # With this constant, a component's cheapest place is also the nearest.
         constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
         factors = [(-2 * weight * mean, name in block.flipped, False)]
-        if weight.ndim:  # otherwise the sum of w x^2 is the same for every place
+        if weight.ndim:  # Otherwise the sum of w x^2 is the same for every place.
             factors.append((weight, False, True))
         for factor, signed, square in factors:
             target = _by_place(factor.astype(values[name].dtype), axis)
@@ -476,7 +476,7 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not resolve(self.source, self.symmetry).in_file:  # evidence on another symmetry
+        if not resolve(self.source, self.symmetry).in_file:  # It is on other blocks.
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 

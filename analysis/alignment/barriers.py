@@ -179,7 +179,7 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
         raise ArgumentError(
             "`model` infers its noise; give a network whose likelihood has a `noise_sd`, such as the sd of residuals."
         )
-    import jax  # imported late: other plots do not need it
+    import jax  # Imported late, because few callers need it.
     import jax.numpy as jnp
 
     @jax.jit
@@ -196,7 +196,7 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
 class Barrier:
     """Losses on the lines between pairs of networks."""
 
-    position: Float[np.ndarray, " point"]  # from 0 (first network) to 1 (second)
+    position: Float[np.ndarray, " point"]  # From 0 (first network) to 1 (second).
     loss: Float[np.ndarray, "pair point"]
 
     @property
@@ -433,7 +433,7 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
         raise ArgumentError(
             f"`{view.argument}` contains no data for computing the loss: give `x` and `y`."
         )
-    if model.infers_noise:  # fix the noise at its posterior geometric mean
+    if model.infers_noise:  # Fix the noise at its posterior geometric mean.
         sigma = float(np.exp(np.log(view.values("sigma")).mean()))
         model = replace(model, likelihood=Gaussian(noise_sd=sigma))
     return network_loss(model, points.x, points.y)

@@ -206,9 +206,9 @@ def assign(
     """Solve one assignment problem per draw. Keep the current assignment unless another one is better."""
     cheapest = costs == costs.min(axis=1, keepdims=True)
     best = cheapest.argmax(axis=2)
-    certain = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)  # all places are different
+    certain = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)  # All places are different.
     for row in np.flatnonzero(~certain):
-        from scipy.optimize import linear_sum_assignment  # imported late: rarely needed
+        from scipy.optimize import linear_sum_assignment  # Rarely needed.
 
         # Rows are places, because SciPy is faster if rows differ by constants than if columns do.
         best[row] = linear_sum_assignment(costs[row])[1]
@@ -387,7 +387,7 @@ class MatchingProblem:
     def _stretch(self) -> int:
         """Number of draws between two reports, estimated from the cost of a sweep."""
         shapes = self.features.shapes
-        each = sum(math.prod(shape) for shape in shapes.values())  # unit: moving one number
+        each = sum(math.prod(shape) for shape in shapes.values())  # The unit is moving one number.
         for block in self.symmetry:
             size = block.size(shapes)
             if method(block, shapes) == "enumeration":

@@ -101,7 +101,7 @@ class DrawReader:
         # Allow for copies of the draws. Cost matrices are computed for few draws at a time, so they need little.
         at_most = max(1, self.max_bytes // (8 * 5 * (entries + self.extra)))
         draws = self.lead[1]
-        length = at_most // draws * draws or at_most  # whole chains, or part of a chain
+        length = at_most // draws * draws or at_most  # Whole chains, or part of one.
         span = max(length, draws)
         return tuple(
             slice(start, min(start + length, base + span, self.total))

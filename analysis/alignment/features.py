@@ -123,7 +123,7 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
         draws = {block.loadings: _of_size_one(values[block.loadings][within])}
         return simple(_loadings(draws, block, np.float32))
 
-    own = replace(reader, names=(block.loadings,))  # scores are not read
+    own = replace(reader, names=(block.loadings,))  # The scores are not needed.
     return Rotated(np.concatenate(list(team.through(own.read, reader.chunks, piece))))
 
 
@@ -149,7 +149,7 @@ def why_unclear(
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
     sines = (about - np.swapaxes(about, 1, 2)) / 2
     angles = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
-    degrees = np.sqrt((angles**2).mean(axis=0))  # in the plane of two components
+    degrees = np.sqrt((angles**2).mean(axis=0))  # In the plane of two components.
     if (worst := float(degrees.max(initial=0.0))) > CLEAR:
         open_ = int((degrees > CLEAR).any(axis=0).sum())
         return (
@@ -296,7 +296,7 @@ class _Spread:
         """The spread; 0 if nothing varies."""
         each = self.count / np.size(self.first)
         if self.free and np.array_equal(self.low, self.high):
-            return 0.0  # otherwise rounding errors of the centres remain
+            return 0.0  # Avoid rounding errors of the centres.
         shift = np.square(np.asarray(self.first) / each).mean() if self.free else 0.0
         return self.unit * float(np.sqrt(max(float(self.second) / self.count - shift, 0.0)))
 
@@ -491,7 +491,7 @@ def find_features(
     names = tuple(dict.fromkeys(n for block in declared for n in block.variables))
     extra = len(activations[1]) * sum(activations[0].network.hidden) if activations else 0
     reader = DrawReader(view.posterior, names, max_bytes, view.argument, extra)
-    Group(declared, reader.shapes)  # raises if the shapes do not fit
+    Group(declared, reader.shapes)  # This raises an error if the shapes do not fit.
     reader.check_finite()
     if activations is None:
         rotations = blocks_of(declared, Rotation)

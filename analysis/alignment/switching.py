@@ -48,7 +48,7 @@ _MIXED = 400
 class Switching:
     """Label changes in a posterior, and how much alignment reduces its variance."""
 
-    labellings: tuple[int, ...]  # number of distinct elements in each chain
+    labellings: tuple[int, ...]  # Number of distinct elements in each chain.
     ratio: float
     """Ratio of the variance of aligned draws, summed over variables, to that of draws moved by random elements."""
     noise_ratio: float | None
@@ -105,7 +105,7 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
     pairs, mirrored = [], []
     for name, places in block.axes.items():
         axes = axes_of(places)
-        if len(axes) > 1:  # a component is a row and a column
+        if len(axes) > 1:  # A component is a row and a column.
             continue
         parts = np.moveaxis(values[name], 2 + axes[0], 2)
         parts = parts.reshape(*parts.shape[:3], -1)
@@ -130,8 +130,8 @@ class Separation(NamedTuple):
     left: float
     """Variance of their difference, divided by that of noise whose signs are chosen like labels in alignment."""
     first: int
-    second: int  # equals `first` for a mirror image
-    turned: str = ""  # the loadings that rotate
+    second: int  # Equal to `first` for a mirror image.
+    turned: str = ""  # Name of the rotating loadings.
 
 
 def least_apart(alignment: Alignment) -> Separation | None:
@@ -220,7 +220,7 @@ def shuffle_parts(
         else:
             chosen = rng.choice(total, size=min(total, _MIXED), replace=False)
             mixing = rng.standard_normal((total, len(chosen))) / np.sqrt(len(chosen))
-            for name in block.variables:  # keep second moments about the fixed point
+            for name in block.variables:  # Keep second moments about the fixed point.
                 centre = 0.5 if name in block.complemented else 0.0
                 some = flat[name][chosen].reshape(len(chosen), -1) - centre
                 flat[name] = (mixing @ some + centre).reshape(flat[name].shape)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def check_comparable(views: Mapping[str, View], truth: str) -> None:
     """Reject posteriors of different networks or data. Priors may differ."""
     for view in views.values():
-        _ = view.posterior  # raises an error if there are no draws
+        _ = view.posterior  # This raises an error if there are no draws.
     ours = _facts(views[truth].network)
     for name, view in views.items():
         theirs = _facts(view.network)
@@ -70,8 +70,8 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
 class Shared:
     """The variables that are compared, and those that are left out."""
 
-    names: tuple[str, ...]  # present in every posterior, with the same shape
-    only_in: Mapping[str, str]  # variables that some lack, and a posterior that has each
+    names: tuple[str, ...]  # Present in every posterior, with the same shape.
+    only_in: Mapping[str, str]  # Other variables, and a posterior that has them.
     with_labels: tuple[str, ...]
     """Variables that may be indexed by component but that the symmetry does not move. Their means depend on the
     labelling of a chain."""
@@ -102,7 +102,7 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
         )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
-    if moved:  # computed quantities that may depend on the labelling
+    if moved:  # Computed quantities may depend on the labelling.
         computed = {*reference.kinds.named("transformed", "generated")}
         evidence = reference.symmetry_evidence
         if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
@@ -166,7 +166,7 @@ def _facts(model: BayesianNetwork | None) -> dict[str, object]:
     if model is None:
         return {"network": None}
     network = asdict(model.network)
-    del network["heads"]  # one of the networks may predict its noise
+    del network["heads"]  # Only one of the networks may predict its noise.
     return {"likelihood": type(model.likelihood).__name__} | network
 
 
@@ -252,14 +252,14 @@ Progress = Callable[[int, int], None]
 class CommonFrame:
     """The reference with which draws are aligned, and the scales by which they are divided."""
 
-    symmetry: Symmetry  # () if draws are not aligned
-    shapes: Mapping[str, tuple[int, ...]]  # shape of each compared variable in one draw
-    chosen: bool  # whether the user chose the variables; then others may exist
-    places: tuple[int, ...] | None  # numbers of the finite entries; None for all
-    scale: Float[np.ndarray, " param"]  # standard deviation; 1 if a parameter never varies
-    fixed: Float[np.ndarray, " param"]  # value of a parameter that never varies; otherwise NaN
-    alignment: Alignment | None  # alignment of the first half; None without a symmetry
-    rest: View  # the second half of the reference posterior
+    symmetry: Symmetry  # Empty if draws are not aligned.
+    shapes: Mapping[str, tuple[int, ...]]  # Shape of each compared variable in one draw.
+    chosen: bool  # Whether the user chose the variables.
+    places: tuple[int, ...] | None  # Numbers of the finite entries; None for all.
+    scale: Float[np.ndarray, " param"]  # Standard deviation, or 1 for a constant.
+    fixed: Float[np.ndarray, " param"]  # Value of a constant parameter, or NaN.
+    alignment: Alignment | None  # Of the first half; None without a symmetry.
+    rest: View  # The second half of the reference posterior.
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
         """Align a posterior with the same variables, and name its entries as in the reference."""

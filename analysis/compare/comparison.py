@@ -41,19 +41,19 @@ class Account:
 
     table: pd.DataFrame
     truth: str
-    targets: Mapping[str, str]  # name of each posterior's target
-    points: Points | None  # the points of predictions, if any
-    own_points: bool  # whether these are the truth's training data
-    rule: str  # the alignment rule in words
-    caveat: str  # the part of the symmetry that was not checked
-    permutations: int  # 0 if draws were not compared
-    shared: Shared | None  # None for chosen variables and network weights
-    obstacles: Mapping[str, str]  # by name, why weights were not compared
-    labels: Mapping[str, tuple[str, ...]]  # by name, declarations of a symmetry seen in the chains
-    unmixed: Sequence[str]  # parameters on which the truth's own chains disagree
-    unusable: Mapping[str, str]  # by name, why a posterior cannot be used
-    found: str  # a sentence on a symmetry found in draws, or ""
-    copies: Sequence[str]  # posteriors that share a chain with the truth
+    targets: Mapping[str, str]  # Name of each posterior's target.
+    points: Points | None  # The points of predictions, if any.
+    own_points: bool  # Whether these are the truth's training data.
+    rule: str  # The alignment rule in words.
+    caveat: str  # The part of the symmetry that was not checked.
+    permutations: int  # 0 if draws were not compared.
+    shared: Shared | None  # None for chosen variables and network weights.
+    obstacles: Mapping[str, str]  # By name, why weights were not compared.
+    labels: Mapping[str, tuple[str, ...]]  # By name, declarations of a symmetry seen in the chains.
+    unmixed: Sequence[str]  # Parameters on which the truth's own chains disagree.
+    unusable: Mapping[str, str]  # By name, why a posterior cannot be used.
+    found: str  # A sentence on a symmetry found in draws, or "".
+    copies: Sequence[str]  # Posteriors that share a chain with the truth.
 
     def notes(self) -> Iterator[str]:
         """Yield sentences that explain the points, draws and tests of the comparison."""
@@ -105,7 +105,7 @@ class Account:
                 "predictions."
             )
         targets = dict.fromkeys(self.targets.values())
-        if len(targets) > 1 and self.points is None:  # for networks, the data were compared
+        if len(targets) > 1 and self.points is None:  # For networks, the data were compared.
             yield (
                 f"The posteriors come from targets with different names ({in_brief([*targets])}). Are they the same "
                 "model of the same data?"

@@ -65,11 +65,11 @@ class MomentComparison:
     """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
     (of b to a) with its 95 % interval sd_ratio_low to sd_ratio_high, spread (the ratio is certainly outside .85 to
     1.15), rhat_a, rhat and ess (of the worse posterior), gated (not judged because of R-hat or ESS)."""
-    max_abs_z: float  # largest among the judged parameters; NaN if there are none
+    max_abs_z: float  # Largest among the judged parameters; NaN if there are none.
     max_abs_d: float
-    z_bound: float  # Bonferroni bound on |z|, at level `ERRORS` for all parameters
-    gated: tuple[str, ...]  # parameters that were not judged
-    unmixed: tuple[str, ...]  # parameters on which the first posterior's chains disagree
+    z_bound: float  # Bonferroni bound on |z|, at level `ERRORS` for all parameters.
+    gated: tuple[str, ...]  # Parameters that were not judged.
+    unmixed: tuple[str, ...]  # Parameters on which the first posterior's chains disagree.
     power: float
     """Probability of detecting a shift of 0.2 sds in the least precise judged parameter; NaN if none was judged."""
     verdict: str
@@ -77,7 +77,7 @@ class MomentComparison:
     no such difference, every parameter was judged, every |d| is within its bound, and `power` is at least 0.8.
     Otherwise `undecided`, because there are too few effective draws."""
 
-    d_bound: ClassVar[float] = D_BOUND  # on |d|
+    d_bound: ClassVar[float] = D_BOUND  # On |d|.
 
     @property
     def spreads(self) -> list[str]:
@@ -323,7 +323,7 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]
     out *= -2
     out += squares[:, None]
     out += squares
-    np.maximum(out, 0, out=out)  # rounding errors for equal draws
+    np.maximum(out, 0, out=out)  # Rounding can make this negative.
     np.sqrt(out, out=out)
     np.fill_diagonal(out, 0)
     return (out + out.T) / 2, unit

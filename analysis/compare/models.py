@@ -302,6 +302,6 @@ def compare_models(
         for (name, one), own in zip(found.items(), each.T, strict=True)
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table has columns for these warnings
+        warnings.simplefilter("ignore")  # The table has columns for these warnings.
         table = compare(alike, method=method, round_to="none")
     return ModelComparison(table, found, judged, len(origins) == 1)

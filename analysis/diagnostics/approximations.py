@@ -298,8 +298,8 @@ class WeightedDraws:
     log_ratio: Float[np.ndarray, " draw"]
     log_weight: Float[np.ndarray, " draw"]
     values: xr.Dataset
-    limit: float  # limit of k-hat; lower for resampled draws
-    resampled: bool = False  # only the draws kept by resampling remain
+    limit: float  # Of k-hat; lower for resampled draws.
+    resampled: bool = False  # Only the draws kept by resampling remain.
 
     @classmethod
     def of(cls, facts: Facts) -> WeightedDraws | None:
@@ -355,7 +355,7 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         elif lost == "uneven weights":
             fact = f"The {many}, {draws / count:.0%} of them, and {k}: the draws hardly reach part of the posterior"
         return _refused(facts, "its weighted draws are worth too few", fact, _NUTS)
-    moved: list[tuple[float, str]] = []  # moves in standard errors, with their entries
+    moved: list[tuple[float, str]] = []  # Moves in standard errors, by entry.
     drift = _drift(facts)
     for name, (change, error) in drift.items():
         far = change > MATERIAL * np.array(CLAIMED)[:, None]
@@ -451,12 +451,12 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
             unsure = (change > claimed) | (error > unseen * claimed)
             unsure |= (change > DRIFTS * error) & (change > MATERIAL * claimed)
             found |= np.stack([unsure[0], unsure[1], unsure[2] | unsure[3]])
-            found[1] |= thin & found[2]  # the tails dominate the sd
+            found[1] |= thin & found[2]  # The tails dominate the sd.
         lacks.append(found)
     bad, order = (
         np.concatenate(lacks, axis=1),
         np.argsort(-np.nan_to_num(every, nan=-np.inf), axis=1),
     )
-    bad[1] &= ~bad[0]  # without a mean, no standard deviation
+    bad[1] &= ~bad[0]  # Without a mean, there is no sd.
     named = [tuple(names[i] for i in order[kind] if bad[kind, i]) for kind in range(3)]
     return named[0], named[1], named[2]

@@ -199,7 +199,7 @@ def longest_run(
     ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
     same &= ~(ends & moved[..., None] & varies)
     share = same.mean(axis=1)
-    with np.errstate(divide="ignore"):  # the share of repeats explains no longer run
+    with np.errstate(divide="ignore"):  # The share of repeats explains no longer run.
         repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)
         explained = -3 * np.log(draws) / np.log(repeats)
     honest = np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
@@ -243,11 +243,11 @@ class Funnel:
 
     scale: str
     vector: str
-    correlation: float  # absolute rank correlation
-    large: bool  # the vector is narrow where the scale is large, as with a precision
+    correlation: float  # Absolute rank correlation.
+    large: bool  # The vector is narrow where the scale is large, as with a precision.
     divergences: int = 0
-    rank: float = math.nan  # median rank of the scale at divergences, 0 at the narrow end
-    there: int = 0  # divergences in the quarter of draws at the narrow end
+    rank: float = math.nan  # Median rank of the scale at divergences, 0 at the narrow end.
+    there: int = 0  # Divergences in the quarter of draws at the narrow end.
 
     @property
     def diverges(self) -> bool:
@@ -280,7 +280,7 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]
     for name, drawn in values.items():
         flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
         square = flat.var(axis=1) if flat.shape[1] > 1 else np.zeros(1)
-        if square.min() > 0:  # a vector, with the variance over its entries
+        if square.min() > 0:  # Vectors whose entries vary.
             spreads[name] = _ranks_by_chain(np.log(square).reshape(drawn.shape[:2]))
         # Scales are scalars, and entries of short positive vectors.
         if drawn.ndim == 2:
@@ -314,7 +314,7 @@ def funnel_cause(facts: Facts, found: Funnel, ridge: Ridge | None) -> Reason | N
     """Return the funnel as a cause if it explains poor sampling."""
     raw = facts.raw
     if ridge and ridge.holds(found.scale, found.vector):
-        return None  # the scale multiplies each entry of the vector
+        return None  # The scale multiplies each entry.
     slow = bool(facts.table["ess_bulk"].get(found.scale, np.inf) < raw.min_ess)
     if facts.diverging is None and not (raw.sampler and raw.sampler.bfmi):
         blamed = found.correlation > ALONE and slow
@@ -370,7 +370,7 @@ def have_settled(facts: Facts, heights: Heights | None) -> bool:
     if ess >= SETTLED_ESS_IF_UNLIKE and unlike:
         return True
     halves = np.fmax.reduce([rhat_of_entries(chain[None]) for chain in values])
-    known = halves[~np.isnan(halves)]  # NaN for entries that are constant in every chain
+    known = halves[~np.isnan(halves)]  # NaN for entries that are constant in every chain.
     agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT
     return ess >= SETTLED_ESS and agrees
 
@@ -474,9 +474,9 @@ class Ridge:
     Its standard deviation is `narrower` times smaller than that of any term (on the log scale for products).
     """
 
-    names: tuple[str, ...]  # terms or factors
-    combination: str  # a formula, or a phrase if some coefficient is not 1 or -1
-    known: float  # bulk ESS
+    names: tuple[str, ...]  # Terms or factors.
+    combination: str  # A formula, or a phrase if some coefficient is not 1 or -1.
+    known: float  # Bulk ESS.
     narrower: float
 
     def holds(self, *names: str) -> bool:

@@ -75,13 +75,13 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
         checks += [_moving(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler), *sizes]
         if diagnosis.has_chains:
             checks.append(_divergences(diagnosis, sampler))
-            if diagnosis.method not in ("hmc", "mclmc"):  # these have no trees
+            if diagnosis.method not in ("hmc", "mclmc"):  # These have no trees.
                 checks.append(_tree_depth(diagnosis, sampler))
             # The momentum of MCLMC has constant length, so there are no energy levels to explore.
             is_mclmc = diagnosis.method == "mclmc"
             checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
-        if fit.converged is not None:  # None: nothing was optimised, or no criterion was recorded
+        if fit.converged is not None:  # None without a recorded criterion.
             fact = "The optimiser stopped before its criterion was met"
             stopped = Reason("optimiser", "failed", fact, remedy="Allow more iterations.")
             if fit.weighted:

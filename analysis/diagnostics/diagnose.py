@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-@np.errstate(over="ignore", invalid="ignore")  # squares of numbers near 1e300 overflow
+@np.errstate(over="ignore", invalid="ignore")  # Squares of numbers near 1e300 overflow.
 def diagnose(
     posterior: Posterior,
     *,
@@ -101,7 +101,7 @@ def diagnose(
     """
     view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
-    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # too few for R-hat
+    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # Too few for R-hat.
         ess_threshold = PER_CHAIN * view.num_chains
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     raw = measure(view, var_names=var_names, limits=limits)
@@ -194,7 +194,7 @@ def _labels(
 class Carried:
     """A posterior's verdict, with a sentence to show next to results computed from it; empty if all is well."""
 
-    answer: str = ""  # as `Verdict.answer`; empty if the posterior could not be judged
+    answer: str = ""  # As in `Verdict`; empty if it could not be judged.
     sentence: str = ""
     flag: Flag = ""
     diagnosis: Diagnosis | None = None

@@ -73,7 +73,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     if (lp := view.stat(schema.LP)) is not None:
         found.append((schema.LP, lp))
     entries: dict[str, tuple[str, ...]] = {}
-    terms: dict[str, float] = {}  # largest terms of the sums
+    terms: dict[str, float] = {}  # Largest terms of the sums.
     if view.x is not None and view.network is not None:
         outputs = _by_pieces(view, tuple(view.network.network.shapes), partial(_outputs, view))
         for name, values in outputs:
@@ -153,7 +153,7 @@ def _of_block(
         values = piece[name]
         others = [other for other in every if name in other.axes]
         axes = tuple(sorted({axis + 2 for other in others for axis in axes_of(other.axes[name])}))
-        if others[0] is not block:  # already computed for another block
+        if others[0] is not block:  # Already computed for another block.
             continue
         if not any(name in other.flipped for other in every):
             quantities.append((f"mean({name})", values.mean(axis=axes)))
@@ -282,7 +282,7 @@ class JudgedPoints:
     """
 
     table: pd.DataFrame
-    limits: tuple[float, float]  # the largest R-hat and the smallest bulk ESS of a usable point
+    limits: tuple[float, float]  # Largest R-hat, smallest bulk ESS of a usable point.
 
     @classmethod
     def of(
@@ -297,7 +297,7 @@ class JudgedPoints:
         if known.empty:
             return None
         most, least = limits.deciding_rhat, limits.least_ess(chains)
-        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # False for NaN
+        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # False for NaN.
         each = known.assign(usable=usable).groupby(place.dropna().astype(int).to_numpy())
         worst = each.agg({"rhat": "max", "ess_bulk": "min", "usable": "all"})
         worst.index = pd.Index(rows[worst.index], name="input")

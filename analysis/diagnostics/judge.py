@@ -84,7 +84,7 @@ _WEIGHTS = (
 class Case:
     """A posterior with finite draws and moving chains, and the state of its labels."""
 
-    before: Facts  # the draws as sampled
+    before: Facts  # The draws as sampled.
     labels: Labels
 
     @property
@@ -423,7 +423,7 @@ def _labels_row(labels: Labels, raw: Measured, case: Case) -> Reason:
     if not labels.looked:
         return Reason(LABELS, "not judged", "Labels were not checked")
     state, names = labels.state, listed(labels.variables)
-    if not labels.rotated and state == "none":  # rotations are always reported
+    if not labels.rotated and state == "none":  # Rotations are reported below.
         if raw.num_chains == 1:
             fact = "No labels switch within the chain, but other chains might have other labels"
             return Reason(LABELS, "not judged", fact)

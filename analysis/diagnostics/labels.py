@@ -64,17 +64,17 @@ class Labels:
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
-    facts: Facts  # after alignment
-    declared: Symmetry = ()  # declared or given blocks
-    found: tuple[Candidate, ...] = ()  # other blocks found in the draws
+    facts: Facts  # After alignment.
+    declared: Symmetry = ()  # Declared or given blocks.
+    found: tuple[Candidate, ...] = ()  # Other blocks found in the draws.
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    reason: str = ""  # why alignment would change the posterior, as a sentence
-    turning: tuple[str, ...] = ()  # variables with rotating components that are not aligned
-    unclear: str = ""  # why varimax has no clear optimum for declared rotations, as a sentence
-    doubtful: bool = False  # the only evidence: the same chains differ
-    near: tuple[str, ...] = ()  # variables of components with stick-breaking weights
-    unclear_pair: Separation | None = None  # components that stay indistinct
+    reason: str = ""  # Why alignment would change the posterior, as a sentence.
+    turning: tuple[str, ...] = ()  # Variables with rotating components that are not aligned.
+    unclear: str = ""  # Why varimax has no clear optimum for declared rotations, as a sentence.
+    doubtful: bool = False  # The only evidence: the same chains differ.
+    near: tuple[str, ...] = ()  # Variables of components with stick-breaking weights.
+    unclear_pair: Separation | None = None  # Components that stay indistinct.
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -185,7 +185,7 @@ def _search(
         except LeavesPosterior as refusal:
             reason = refusal.reason
             alone = not companions(certain, after.values)
-    if certain and reason and alone:  # not labels after all
+    if certain and reason and alone:  # These are not labels after all.
         certain = rest = ()
     if certain and reason:
         tied = ties_chains(certain)
@@ -208,10 +208,10 @@ def _search(
     seen = tuple(c for c in _discover(facts) if moved & c.values.keys())
     state, turning = _state(facts, declared, seen), _turning(seen)
     if state == "overlap" and not seen and aligned is not None:
-        gain = aligned.switching  # the search ignores single entries that become 1 minus themselves
+        gain = aligned.switching  # The search ignores single complements.
         state = "switch" if gain.ratio < CLEAR * (gain.noise_ratio or 0) else state
     if state == "switch" and not seen and aligned and one_labelling(aligned.alignment) is not None:
-        state = "stay"  # the chains differ, but not in their labels
+        state = "stay"  # The chains differ, but not in their labels.
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
 
@@ -337,7 +337,7 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
             group += joined
             left = [chain for chain in left if chain not in joined]
             alike = set(product(joined, left))
-            for values in draws.blocks() if alike else ():  # block by block, to save memory
+            for values in draws.blocks() if alike else ():  # Save memory.
                 alike -= {pair for pair in alike if (rhats(values[list(pair)]) > APART).any()}
             joined = {chain for _, chain in alike}
         groups.append(tuple(sorted(group)))

@@ -62,12 +62,12 @@ _OF_SAMPLER = (
 class Numbers:
     """A table of parameters with the outcome of each number."""
 
-    table: pd.DataFrame  # one row per parameter, with `rhat`, `ess_bulk` and `ess_tail`
+    table: pd.DataFrame  # One row per parameter, with `rhat`, `ess_bulk` and `ess_tail`.
     limits: Limits
     chains: int
-    deciding: frozenset[str]  # entries that decide; others give at most a warning
-    kinds: Mapping[str, str]  # kinds of variables
-    others_decide: bool = False  # whether quantities outside the table decide
+    deciding: frozenset[str]  # Entries that decide; others give at most a warning.
+    kinds: Mapping[str, str]  # Kinds of variables.
+    others_decide: bool = False  # Whether quantities outside the table decide.
 
     @cached_property
     def decisive(self) -> pd.DataFrame:
@@ -244,7 +244,7 @@ def measure(
         table[error] *= np.sqrt(np.maximum(table[column] / most, 1.0))
         table[column] = table[column].clip(upper=most)
     fitted = view.is_variational
-    if fitted:  # draws of an approximation always agree
+    if fitted:  # Draws of an approximation always agree.
         table["rhat"] = NAN
     sampler = None if fitted else sampler_summary(view, draws)
     return Measured(
@@ -311,7 +311,7 @@ def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
     draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
     try:
         values = np.asarray(view.log_density(draws), np.float64)
-    except Exception:  # on any error, compare `lp` instead
+    except Exception:  # On any error, compare `lp` instead.
         return None
     if not np.isfinite(values).all():
         return None
@@ -327,9 +327,9 @@ class Facts:
 
     view: View
     raw: Measured
-    values: Values  # values that are not finite are 0
-    names: Mapping[str, tuple[str, ...]]  # names of entries
-    table: pd.DataFrame  # by entry: `rhat`, `ess_bulk`, and `variable`
+    values: Values  # Values that are not finite are 0.
+    names: Mapping[str, tuple[str, ...]]  # Names of entries.
+    table: pd.DataFrame  # By entry: `rhat`, `ess_bulk`, and `variable`.
 
     @cached_property
     def moved_steps(self) -> Bool[np.ndarray, "chain step"]:

@@ -70,7 +70,7 @@ def counted(count: int, noun: str) -> str:
 
 def percent(share: float) -> str:
     """Write a share as a percentage with two digits."""
-    return f"{100 * share:.2g} %" if 100 * share < 99.5 else "100 %"  # otherwise 1e+02 %
+    return f"{100 * share:.2g} %" if 100 * share < 99.5 else "100 %"  # Not "1e+02 %".
 
 
 def digits(value: float, limits: Sequence[float], least: int = 0) -> str:
@@ -91,9 +91,9 @@ def in_rhat(value: float, limits: Sequence[float] = ()) -> str:
 class Limits:
     """Limits beyond which a diagnostic of Markov chains gives a warning or forbids use."""
 
-    rhat: float = 1.01  # the largest that passes
-    ess: float | None = None  # the smallest that passes; default: `PER_CHAIN`, `OF_ALL`
-    bfmi: float = 0.3  # the smallest that passes
+    rhat: float = 1.01  # The largest that passes.
+    ess: float | None = None  # The smallest that passes; default: `PER_CHAIN`, `OF_ALL`.
+    bfmi: float = 0.3  # The smallest that passes.
 
     DECIDES: ClassVar[float] = 1.05
     """R-hat above which use is forbidden if the limit is the default of 1.01, as in ArviZ. For converged chains with
@@ -203,7 +203,7 @@ class Reason:
             return ()
         if self.meaning:
             return (f"{self.sentence} {self.remedy}".strip(),)
-        if self.remedy in ("", NOT_RECORDED):  # `said_once` shows NOT_RECORDED once
+        if self.remedy in ("", NOT_RECORDED):  # `said_once` shows it once.
             return (self.sentence, self.remedy) if self.remedy else (self.sentence,)
         return (f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}",)
 

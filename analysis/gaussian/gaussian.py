@@ -575,7 +575,7 @@ def ledoit_wolf(z: Samples) -> float:
     """
     num, size = z.shape
     inner = z @ z.T if num < size else z.T @ z
-    total = float(np.square(inner / num).sum())  # squared Frobenius norm of the correlation matrix
+    total = float(np.square(inner / num).sum())  # Squared Frobenius norm of the correlation matrix.
     noise = (float(np.square(np.square(z).sum(axis=1)).mean()) - total) / num
     return 0.0 if noise <= 0 or total <= size else min(noise / (total - size), 1.0)
 

@@ -180,7 +180,7 @@ def draw_regression(
 
     Return the mean over draws without noise, and the draws with noise.
     """
-    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
+    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
 
     assert view.network is not None
     draws = few_draws(view)
@@ -248,7 +248,7 @@ def plot_uncertainty(
     --------
     >>> figure = ob.plot.uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
     """
-    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
+    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
 
     check_count("columns", columns)
     views = views_of(posteriors)
@@ -349,7 +349,7 @@ def draw_uncertainty(
         low, high = max(min(low, least), least - reach), min(max(high, most), most + reach)
     margin = 0.04 * (high - low)
     limits = low - margin, high + margin
-    if np.isfinite(limits).all():  # all panels share their axes
+    if np.isfinite(limits).all():  # All panels share their axes.
         panels[0].set_ylim(*limits)
     add_legend(figure, *panels[0].get_legend_handles_labels(), columns=3)
     return figure

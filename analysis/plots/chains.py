@@ -50,7 +50,7 @@ from .style import (
     style_axes,
 )
 
-POINTS_SHOWN = 400  # points per trace, for a panel of about 400 pixels
+POINTS_SHOWN = 400  # Points per trace, for a panel of about 400 pixels.
 
 
 @checks_arguments
@@ -378,7 +378,7 @@ def _entry(view: View, entry: str) -> str:
     """Return the name of a scalar parameter as it is written in the posterior."""
     spelt = variable_of(entry, view.variables)
     variable = dotted(spelt)
-    entry = variable + entry[len(spelt) :]  # names of entries may contain slashes
+    entry = variable + entry[len(spelt) :]  # Names of entries may contain slashes.
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])

@@ -150,7 +150,7 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
     view = as_view(posterior)
     check_diagnosis(diagnosis)
     if diagnosis is None:
-        from ..diagnostics.diagnose import diagnose  # imported late: it loads JAX
+        from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
         diagnosis = diagnose(view)
     table = diagnosis.shown[["rhat", "ess_bulk"]].dropna()
@@ -280,7 +280,7 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
     told, limit = [], 0.1
     for name, values in quantities.items():
         curves = autocorrelation(values, most)
-        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # NaN for a chain that never moves
+        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # Constant chains have NaN.
         below = np.flatnonzero(mean < limit)
         if len(below):
             told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")

@@ -133,7 +133,7 @@ def in_plain_view(dataset: xr.Dataset, symmetry: Symmetry) -> tuple[xr.Dataset, 
     values = {n: dataset[n].transpose("chain", "draw", ...) for n in names}
     known = (b if {*b.variables} <= {*names} else b.restricted(names) for b in symmetry)
     plain = plain_view(tuple(b for b in known if b), {n: v.shape[2:] for n, v in values.items()})
-    needed = {piece.source for piece in plain.pieces}  # read only what is needed from a file
+    needed = {piece.source for piece in plain.pieces}  # Read no more from the file.
     needed |= {n for b in plain.declared if b.stacked is not b for n in b.variables}
     stacked = plain.stack({n: v.values for n, v in values.items() if n in needed}, 2)
     more = dataset.assign(
@@ -401,7 +401,7 @@ def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> t
     comparable = not (view.is_variational or view.is_ensemble)
     columns = {}
     for what, dataset in (("As sampled", view.posterior), ("Aligned", after)):
-        worst = -np.inf  # largest R-hat of the moved quantities
+        worst = -np.inf  # The largest R-hat of the moved quantities.
         for name in judged if comparable else ():
             values = dataset[name].transpose("chain", "draw", ...).values
             rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))

@@ -54,15 +54,15 @@ def density(values: np.ndarray, *, bins: int = 256) -> Curve:
     middle, scale = values[len(values) // 2], values[-1] - values[0]
     if not scale:
         return np.full(2, middle), np.array([0.0, 1.0])
-    units = (values - middle) / scale  # squares of 1e200 overflow
+    units = (values - middle) / scale  # Squares of 1e200 overflow.
     fifth = max(len(units) // 5, 1)
-    spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # the sd, for a normal density
+    spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # The sd, if normal.
     width = 0.85 * (spread or float(units.std())) * len(units) ** -0.2
     low, high = units[0] - 3 * width, units[-1] + 3 * width
     counts, edges = np.histogram(units, bins=bins, range=(low, high))
     step = (high - low) / bins
     smooth = gaussian_filter1d(counts / (len(units) * step), width / step, mode="constant")
-    smooth = smooth / scale if scale > TINY else smooth  # otherwise infinite
+    smooth = smooth / scale if scale > TINY else smooth  # It could be infinite.
     return middle + scale * (edges[1:] - step / 2), smooth
 
 

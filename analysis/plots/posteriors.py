@@ -158,13 +158,13 @@ class Drawn:
     """Scalar quantities of a posterior as they are plotted."""
 
     view: View
-    values: dict[str, Quantity]  # draws by name
+    values: dict[str, Quantity]  # Draws by name.
     labelling: (
-        str  # "aligned", `SWITCHED`, `AS_SAMPLED` on request, or empty if labels do not matter
+        str  # "aligned", `SWITCHED`, `AS_SAMPLED` on request, or empty if labels do not matter.
     )
-    diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed
-    available: int  # total number of quantities, shown or not
-    worst: bool = False  # whether `values` are sorted by R-hat
+    diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed.
+    available: int  # Total number of quantities, shown or not.
+    worst: bool = False  # Whether `values` are sorted by R-hat.
 
     @property
     def head(self) -> str:
@@ -231,7 +231,7 @@ def distinct(quantities: Iterable[tuple[str, Quantity]], most: int) -> dict[str,
     for name, values in quantities:
         if len(kept) == most:
             break
-        with np.errstate(all="ignore"):  # a constant has no correlation
+        with np.errstate(all="ignore"):  # A constant has no correlation.
             both = [np.corrcoef(values.ravel(), other.ravel())[0, 1] for other in kept.values()]
         if not any(abs(correlation) > MIRRORED for correlation in both):
             kept[name] = values
@@ -253,7 +253,7 @@ def take_several(
     found = {name: first}
     for name, view in others:
         if first.labelling == "aligned":
-            from ..alignment import align as align_draws  # here: it loads JAX
+            from ..alignment import align as align_draws  # Imported late, because it loads JAX.
 
             assert first.diagnosis is not None and first.diagnosis.aligned is not None
             rule = first.diagnosis.aligned.alignment
@@ -280,7 +280,7 @@ def check_diagnosis(diagnosis: Any) -> None:
 
 def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
     """Return the posterior with its diagnosis, or None if it cannot be diagnosed."""
-    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+    from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
     try:
         return Subject(ALONE, view, diagnosis or diagnose(view, align=align))

@@ -358,7 +358,7 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
 
 def _reliability(views: Mapping[str, View], points: Points) -> Picture:
     """Plot accuracy against confidence, with 95 % intervals and the line of equality, one panel per posterior."""
-    from onebasin.models.networks.prediction import predict  # imported late: it loads JAX
+    from onebasin.models.networks.prediction import predict  # Imported late, because it loads JAX.
 
     labels = _observed(points)
     figure, panels = _squares(
@@ -547,7 +547,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
     --------
     >>> figure = ob.plot.loo_pit(posterior)
     """
-    from scipy.stats import kstwo  # imported late: slow, and not needed by reports
+    from scipy.stats import kstwo  # Imported late, because it is slow.
 
     view = as_view(posterior)
     found = loo_pits(view, [var_names] if isinstance(var_names, str) else var_names)
@@ -593,6 +593,6 @@ def loo_pits(
         {schema.POSTERIOR: few} | {k: g[same] for k, g in groups.items() if g is not None}
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on large Pareto k, shown by `khat`
+        warnings.simplefilter("ignore")  # `khat` shows large Pareto k.
         found = loo_pit(tree, var_names=same)
     return {name: np.asarray(found[name], float).ravel() for name in same}

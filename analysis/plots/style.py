@@ -39,9 +39,9 @@ TITLE_SIZE = 10.0
 LONGEST = 22  # Maximum characters of names next to an axis or a point.
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 3))}
 """Line style of limits."""
-POINTS_TO_RASTERISE = 1500  # number above which markers become an image
+POINTS_TO_RASTERISE = 1500  # Number of markers above which they become an image.
 RASTER_DPI = 170
-_CHARACTERS_PER_INCH = 10.0  # of a bold title
+_CHARACTERS_PER_INCH = 10.0  # Of a bold title.
 PAPER = "#ffffff"
 """Opaque background of figures outside a page."""
 SCREEN_DPI, NOTEBOOK_DPI = 96, 120
@@ -172,7 +172,7 @@ class Picture(Figure):
         if not isinstance(engine, Margins):
             super().savefig(*args, **options)
             return
-        for _ in range(2):  # ticks depend on the size, and the size on ticks
+        for _ in range(2):  # Ticks depend on the size, and the size on ticks.
             engine.execute(self)
         with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
             self.set_layout_engine(None)
@@ -183,12 +183,12 @@ class Picture(Figure):
 
     def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
         """Return the figure as a small image file with few colours."""
-        from PIL import Image  # imported late: only images need it
+        from PIL import Image  # Only images need it.
 
         buffer, small = io.BytesIO(), io.BytesIO()
         self.savefig(buffer, format="png", dpi=dpi, facecolor=self.get_facecolor())
         image: Image.Image = Image.open(buffer)
-        if image.getchannel("A").getextrema() == (255, 255):  # completely opaque
+        if image.getchannel("A").getextrema() == (255, 255):  # It is opaque.
             image = image.convert("RGB").quantize(
                 COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
             )
@@ -337,7 +337,7 @@ def _as_seen(handles: Sequence) -> Iterator[Any]:
     """Give swatches of nested bands the colour that they have in the plot, and make pale lines legible."""
     clear = 1.0
     for handle in handles:
-        alpha = handle.get_alpha() if isinstance(handle, Artist) else None  # containers have none
+        alpha = handle.get_alpha() if isinstance(handle, Artist) else None  # Containers have none.
         if isinstance(handle, PolyCollection) and alpha is not None:
             clear *= 1 - alpha
             colour = np.asarray(handle.get_facecolor())[0, :3].tolist()
@@ -362,6 +362,6 @@ def add_chain_legend(figure: Figure, num_chains: int) -> None:
         for chain in shown
     ]
     labels = [f"chain {chain}" for chain in shown]
-    if num_chains > MOST_NAMED:  # hundreds of names would leave no space for the panels
+    if num_chains > MOST_NAMED:  # Hundreds of names would leave no space for the panels.
         labels[-1] += f" to {num_chains - 1}"
     add_legend(figure, handles, labels, columns=8)

@@ -68,8 +68,8 @@ Output = Float[np.ndarray, "obs out"]
 class Points:
     """Points at which predictions are compared."""
 
-    x: Float[np.ndarray, "obs in"]  # in the units of the networks' training data
-    y: np.ndarray | None  # labels (obs,) or targets (obs, out); None if unknown
+    x: Float[np.ndarray, "obs in"]  # In the units of the networks' training data.
+    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None if unknown.
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
@@ -85,9 +85,9 @@ class Points:
 class Predicted:
     """The predictions of one posterior at the points."""
 
-    centre: Output  # class probabilities averaged over draws, or means of f
-    spread: Output  # their standard deviation over draws
-    scores: Mapping[str, float]  # if `y` is unknown, only scores that do not need it
+    centre: Output  # Class probabilities averaged over draws, or means of f.
+    spread: Output  # Their standard deviation over draws.
+    scores: Mapping[str, float]  # If `y` is unknown, only scores that do not need it.
 
 
 def network_of(
@@ -157,7 +157,7 @@ def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> di
         variations = (total_variation(p, q, halved=halved) for halved in (True, False))
         values = (agreement(p, q), *variations)
         return dict(zip(CLASS_DISTANCES, values, strict=True))
-    with np.errstate(divide="ignore", invalid="ignore"):  # identical draws give inf or NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # Identical draws give inf or NaN.
         apart = (predicted.centre - truth.centre) / truth.spread
     return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
 
@@ -272,14 +272,14 @@ NOISE_SEED = 20170411
 class HeldOut:
     """The predictions of one posterior at a set of points, with scores."""
 
-    function: Float[np.ndarray, "chain draw obs out"]  # the network's output, without noise
+    function: Float[np.ndarray, "chain draw obs out"]  # The network's output, without noise.
     sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
     """Draws of the noise standard deviation: one for all points, or one per point if the network predicts it."""
-    scores: PredictiveScores  # scores for the observed `y`
+    scores: PredictiveScores  # Scores for the observed `y`.
     table: pd.DataFrame
     """One row per point and per `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
-    gradients: int | None = None  # gradient evaluations for the kept draws
+    gradients: int | None = None  # Gradient evaluations for the kept draws.
 
     @property
     def points(self) -> pd.DataFrame:
@@ -356,7 +356,7 @@ def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
 
 
 def _predictive_sd(held_out: HeldOut) -> np.ndarray:
-    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # one number, or one per point
+    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # One number, or one per point.
     return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + noise)
 
 

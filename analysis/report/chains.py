@@ -181,7 +181,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     scalars = [name for name in subject.worst if variable_of(name) == name][:12]
     candidates = list(dict.fromkeys([*candidates, *scalars]))
     if diverging is not None and 1 < diverging.sum() < diverging.size:
-        apart = {}  # deviation of the ranks of divergent draws from 1/2
+        apart = {}  # Deviation of the ranks of divergent draws from 1/2.
         for name, values in subject.several(candidates).items():
             ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
             apart[name] = abs(float(np.median(ranks[diverging])) - 0.5)
@@ -193,7 +193,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     if len(quantities) < 2:
         return None
     first = next(iter(quantities.values()))
-    kept = np.zeros(first.shape[1], bool)  # every k-th draw, and at most as many divergent ones
+    kept = np.zeros(first.shape[1], bool)  # Every k-th draw, and about as many divergent ones.
     kept[:: max(1, -(-first.size // POINTS))] = True
     if diverging is not None:
         there = np.flatnonzero(diverging.any(axis=0))

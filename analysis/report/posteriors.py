@@ -66,7 +66,7 @@ def posterior_report(
         predictions come first. For several posteriors: an answer for each, the comparison, checks and cost. Both end
         with the origin of the draws.
     """
-    from ..diagnostics.diagnose import diagnose  # imported late: it loads JAX
+    from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
     if not posteriors:
         raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")

@@ -67,7 +67,7 @@ def bands(views: Mapping[str, View]) -> FigureItem | None:
 def _can_be_drawn(view: View) -> bool:
     if view.network is None or view.x is None:
         return False
-    from onebasin.models.networks.likelihood import Gaussian  # imported late: it loads JAX
+    from onebasin.models.networks.likelihood import Gaussian  # Imported late, because it loads JAX.
 
     model, x = view.network, view.x
     return (
@@ -137,7 +137,7 @@ def _checks(subject: Subject) -> Iterator[Part]:
 
 def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
-    efficiency = 1.0  # effective draws per draw, which PSIS needs
+    efficiency = 1.0  # Effective draws per draw, which PSIS needs.
     if subject.diagnosis.has_chains and not known.empty:
         efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
     try:
@@ -209,7 +209,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
-        totals = {}  # sums over all other axes
+        totals = {}  # Sums over all other axes.
         for name in map(str, group.data_vars):
             values = group[name].transpose(*schema.SAMPLE_DIMS, ...)[:, places].values
             flat = np.asarray(values, dtype=np.float64).reshape(*values.shape[:2], -1)

@@ -299,7 +299,7 @@ def _compared(
     symmetry: Symmetry | None,
     var_names: Sequence[str] | None,
 ) -> Section:
-    from ..compare.compare import compare  # imported late: it loads JAX
+    from ..compare.compare import compare  # Imported late, because it loads JAX.
 
     title = f"Compared with {truth}"
     try:
@@ -332,7 +332,7 @@ def marginals(
         try:
             draws[name] = frame.align(view).draws(tuple(frame.shapes), finite=False)
         except ValueError:
-            continue  # the comparison already reports this
+            continue  # The comparison already reports this.
     shown = dict(list(draws.items())[:MOST_POSTERIORS])
     if len(shown) < 2:
         return None

@@ -304,7 +304,7 @@ def _judged(diagnosis: Diagnosis, column: str, value: float, entry: str) -> Tabl
     """Flag a number only if it does not pass, because many ticks would hide a single cross."""
     if np.isnan(value):
         return TableCell(None)
-    if not diagnosis.has_chains:  # the ESS of independent draws shows no quality
+    if not diagnosis.has_chains:  # The ESS of independent draws does not show quality.
         return TableCell(float(value))
     outcome = diagnosis.numbers.outcome(column, value, entry)
     return TableCell(float(value), "" if outcome == "passed" else FLAGS[outcome])

@@ -39,17 +39,17 @@ JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
 class Distance:
     """Bounds on the violation of an identity by the draws, over all coordinates of the unconstrained space."""
 
-    coordinate: str  # coordinate with the largest certain violation
-    least: float  # the largest certain violation
-    most: float  # the largest possible violation
+    coordinate: str  # Coordinate with the largest certain violation.
+    least: float  # The largest certain violation.
+    most: float  # The largest possible violation.
 
 
 @dataclass(frozen=True)
 class BiasBounds:
     """Bounds on the bias of the draws, from gradients of the log density (`inference/microcanonical/dynamics.py`)."""
 
-    shift: Distance  # of means, in conditional standard deviations
-    spread: Distance  # of variances, as relative errors
+    shift: Distance  # Of means, in conditional standard deviations.
+    spread: Distance  # Of variances, as relative errors.
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,14 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         if sum(bad):
             found["not_finite"][name] = tuple(int(count) for count in bad)
     if (values := recorded(view, schema.DIVERGING)) is not None:
-        diverging = values > 0  # NaN counts as not finite, not as a divergence
+        diverging = values > 0  # NaN is not a divergence.
         found["divergences_per_chain"] = tuple(int(count) for count in diverging.sum(axis=1))
         found["divergences"] = sum(found["divergences_per_chain"])
         found["divergence_share"] = float(diverging.mean())
     if (energy := recorded(view, schema.ENERGY)) is not None:
         found["bfmi"] = energy_bfmi(energy)
     if (lp := recorded(view, schema.LP)) is not None:
-        with np.errstate(invalid="ignore"):  # a chain may have both infinities
+        with np.errstate(invalid="ignore"):  # A chain may have both infinities.
             found["lp_means"] = _floats(lp.mean(axis=1))
         found["lp_rhat"] = float(rhats(lp[..., None])[0])
         found["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
@@ -235,7 +235,7 @@ class Heights:
     errors: tuple[float, ...]
     lowest: int = 0
     highest: int = 0
-    unlike: bool = False  # whether the pair differs
+    unlike: bool = False  # Whether the pair differs.
 
     @property
     def gap(self) -> tuple[float, float]:
@@ -318,12 +318,12 @@ NEGLIGIBLE = 0.01
 class ModesSummary:
     """The contents of the group `modes`, whose columns are described in docs/reference/posterior.md."""
 
-    table: xr.Dataset  # one row per mode, the heaviest first
-    known: bool  # whether the weights are known
-    starts: int  # number of random starts
-    unseen: float  # probability that another start leads to a new mode
-    not_sampled: int  # number of modes that were found but not sampled
-    nearest_not_sampled: float  # nats by which the highest of these is below the highest mode
+    table: xr.Dataset  # One row per mode, the heaviest first.
+    known: bool  # Whether the weights are known.
+    starts: int  # Number of random starts.
+    unseen: float  # Probability that another start leads to a new mode.
+    not_sampled: int  # Number of modes that were found but not sampled.
+    nearest_not_sampled: float  # Nats by which the highest of these is below the highest mode.
 
     @property
     def count(self) -> int:

@@ -49,9 +49,9 @@ _ROUNDING = ROUNDING * np.finfo(np.float64).eps
 class Units:
     """A centre and a unit for each parameter."""
 
-    centre: Float[np.ndarray, " param"]  # the middle of the range
-    unit: Float[np.ndarray, " param"]  # a power of two; 1 if the parameter never varies
-    constant: Bool[np.ndarray, " param"]  # the parameter varies only by rounding error
+    centre: Float[np.ndarray, " param"]  # The middle of the range.
+    unit: Float[np.ndarray, " param"]  # A power of two; 1 if the parameter never varies.
+    constant: Bool[np.ndarray, " param"]  # The parameter varies only by rounding error.
 
     def into(self, values: Float[np.ndarray, "*lead param"]) -> Float[np.ndarray, "*lead param"]:
         """Convert draws to these units."""
@@ -72,7 +72,7 @@ def units_of(*samples: Float[np.ndarray, "_ _ param"]) -> Units:
     """Find the units of one sample, or of several together."""
     low = np.minimum.reduce([np.min(s, axis=(0, 1), initial=np.inf) for s in samples])
     high = np.maximum.reduce([np.max(s, axis=(0, 1), initial=-np.inf) for s in samples])
-    half = high / 2 - low / 2  # the range itself can overflow
+    half = high / 2 - low / 2  # The range itself can overflow.
     constant = half <= _ROUNDING / 2 * np.maximum(np.abs(low), np.abs(high))
     return Units(low + half, power_of_two(half), constant)
 
@@ -267,7 +267,7 @@ RECURS = 0.01
 LEVELS = 5, 10
 """Minimum number of levels of rounded numbers, and maximum ratio of possible to used levels."""
 
-Keys = UInt64[np.ndarray, " _"]  # lengths differ between chains
+Keys = UInt64[np.ndarray, " _"]  # Chains differ in length.
 
 
 def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[Keys]:
