@@ -234,9 +234,9 @@ class Barriers(Shown):
     transpositions : array (pair,)
         Number of exchanges of two hidden units in the alignment, summed over layers.
     layers : array (pair, layer)
-        The same number by hidden layer.
+        Number of these exchanges in each hidden layer.
     most : int
-        Largest possible number: the sum of every layer's units minus one.
+        Largest possible number of exchanges: the sum over layers of the number of units minus one.
     unit : str
         Unit of the loss.
     ends : str

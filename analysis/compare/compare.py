@@ -80,9 +80,9 @@ def compare(
     ----------
     posteriors : mapping of str to posterior
         At least two posteriors of the same model and data, or one if `truth` is a reference. Networks may have
-        different parametrisations. Any form that `ob.diagnose` accepts is possible.
+        different parametrisations. Each may have any form that `ob.diagnose` accepts.
     truth : str, optional
-        The name of the posterior that the others are compared with (by default the first), or the name of a reference
+        Name of the posterior with which the others are compared (by default the first), or name of a reference
         posterior (`ob.truth.references()`).
     x : array (obs, in), optional
         Inputs for predictions; by default the training inputs stored in the truth.

@@ -129,7 +129,8 @@ class Account:
             )
         if self.unmixed:
             yield (
-                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat): it has not mixed. "
+                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat), so it has "
+                "not mixed. "
                 "No posterior can agree with a reference whose own chains disagree; see `onebasin diagnose`."
             )
         if not self.permutations:

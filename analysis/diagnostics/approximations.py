@@ -279,7 +279,7 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
         why = "its draws were not aligned"
     elif found:
         why = "the search on the log density was inconclusive"
-    fact = f"Whether labels switch is not judged: {why}"
+    fact = f"Label switching was not judged: {why}"
     return Reason(LABELS, "not judged", fact), row, _NO_SAMPLER
 
 

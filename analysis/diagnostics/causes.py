@@ -155,7 +155,7 @@ def stuck(facts: Facts) -> tuple[Reason, ...]:
     if narrow := narrow_chains(facts.values):
         chains = sorted(set(narrow.values()))
         hardly = f"{capital(chains_in_words(chains))} hardly move{'s' if len(chains) == 1 else ''}"
-        variance = f"the variance of {listed(tuple(narrow))} is less than a thousandth of other chains' there"
+        variance = f"the variance of {listed(tuple(narrow))} is less than a thousandth of that in other chains"
         return (*_neck(facts), Reason("stuck", "failed", f"{hardly}: {variance}", remedy=_MOVE))
     return ()
 

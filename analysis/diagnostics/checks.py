@@ -138,9 +138,9 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
     if constants := tuple(filter(diagnosis.decides, diagnosis.constants)):
         yield Reason("constants", "passed", f"{listed(constants)}: the same in every draw")
     if diagnosis.undefined:
-        yield Reason("undefined", "passed", f"{listed(diagnosis.undefined)}: finite in no draw")
+        yield Reason("undefined", "passed", f"{listed(diagnosis.undefined)}: never finite")
     if broken := tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry)):
-        yield Reason("broken", "passed", f"Finite in some draws only: {listed(broken)}")
+        yield Reason("broken", "passed", f"Finite in only some draws: {listed(broken)}")
     if chains := restarts_in_words(diagnosis.sampler.restarts if diagnosis.sampler else ()):
         fact = "Interrupted and resumed from the last draw, step size and metric, with a new random stream"
         yield Reason("restarts", "passed", f"{fact}: {chains}")
@@ -293,10 +293,12 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         means = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
         apart = f"The chains' log densities disagree (R-hat of `lp` {rhat}; means by chain {means})"
         if found.unlike:
-            why = f"{found.apart()}, in a mode of another height, or has not converged"
+            why = f"{found.apart()}, so it is in a different mode or has not converged"
             return Reason(name, outcome, apart, why, "Run longer, or start from other points.")
         if diagnosis.density_heights is not None:
-            why = "by the Jacobian of bounds in `lp`; the density of the parameters does not"
+            why = (
+                "because `lp` includes the Jacobian of bounds; the density of the parameters agrees"
+            )
             return Reason(name, outcome, f"{apart}, {why}")
         if found.gap_is_seen:
             return Reason(name, outcome, f"{apart}, but by less than one nat")

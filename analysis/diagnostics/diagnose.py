@@ -149,7 +149,7 @@ def summary(
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
+        The posterior, in any form that `diagnose` accepts.
     var_names : str or sequence of str, optional
         The variables; by default those that `diagnose` judges.
     symmetry : tuple of blocks, str or sequence of str, optional

@@ -69,9 +69,9 @@ MOST_PARTS = 64
 """Maximum number of components of a variable that may be indexed by labels."""
 _STOPPED = {
     "not-finite": "draws are not finite",
-    "stuck": "a chain stands still",
+    "stuck": "a chain does not move",
     "copies": "chains are copies of one another",
-    "resampled": "only few draws are distinct",
+    "resampled": "few draws are distinct",
     "weighted": "weights of the draws were not used",
 }
 _WEIGHTS = (

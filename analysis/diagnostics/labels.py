@@ -386,7 +386,7 @@ def overlap(labels: Labels) -> str:
     if (pair := labels.unclear_pair) and pair.turned:
         return (
             f"Component {pair.first} of `{pair.turned}` looks like noise that alignment has sorted: there are more "
-            "components than the data need. Fit one fewer."
+            "components than the data need. Fit one component fewer."
         )
     if pair:
         return (

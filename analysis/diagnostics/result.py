@@ -519,7 +519,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     noise = diagnosis.switching.noise_ratio
     if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
         yield (
-            f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (leaving "
+            f"Alignment brings the draws hardly closer together than {diagnosis.switching.yardstick} (leaving "
             f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): this posterior does not look like "
             "one mode per labelling."
         )

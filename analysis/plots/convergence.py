@@ -128,7 +128,7 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
+        The posterior, in any form that `diagnose` accepts.
     diagnosis : Diagnosis, optional
         The result of `diagnose` for this posterior, if you have it, which saves time.
 
@@ -205,7 +205,7 @@ def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes, with `energy` in `sample_stats`.
+        The posterior, in any form that `diagnose` accepts, with `energy` in `sample_stats`.
     diagnosis : Diagnosis, optional
         The result of `diagnose` for this posterior, if you have it. Its limit for E-BFMI is used.
 

@@ -302,7 +302,7 @@ def plot_labels(
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
+        The posterior, in any form that `diagnose` accepts.
     symmetry : tuple of blocks, str or sequence of str, optional
         The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the posterior
         declares, or otherwise those found in its draws.

@@ -161,7 +161,7 @@ def test_a_triangle_of_nan_and_a_constant_are_structure(make_mcmc, rng):
     found = diagnose(make_mcmc({"L": factor}))
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
-    assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: finite in no draw" in said
+    assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: never finite" in said
     assert "`L[0,0]`: the same in every draw" in said
     assert listed(["a", "b", "c"], shown=1) == "`a` and 2 more"
 

@@ -158,7 +158,7 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
     assert folded.summary == "Generated quantities"
     told = " ".join(report.answers[0].verdict.left_out)
     assert "`L[0,0]`: the same in every draw" in told
-    assert "`L[0,1]`: finite in no draw" in told
+    assert "`L[0,1]`: never finite" in told
     assert "`log_lik` (generated quantities, as their names say)" in told
 
 
