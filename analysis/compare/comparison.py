@@ -63,9 +63,7 @@ class Account:
             scored = "" if points.y is not None else ", which have no labels or targets to score"
             yield f"Predictions are compared at the {len(points.x)} points {where}{scored}."
         if "total_variation" in self.table:
-            yield (
-                "Total variation is half the sum of absolute differences. Xiao et al. 2023, equation 2, omit the half."
-            )
+            yield "Total variation is half the sum of absolute differences. Xiao et al. 2023, equation 2, is the sum."
         yield (
             f"Baseline (`baseline`): the distance between the two halves of `{truth}`. Values this small are noise."
         )
@@ -129,8 +127,7 @@ class Account:
             )
         if self.unmixed:
             yield (
-                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat), so it has "
-                "not mixed. "
+                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat) and have not mixed. "
                 "No posterior can agree with a reference whose own chains disagree; see `onebasin diagnose`."
             )
         if not self.permutations:

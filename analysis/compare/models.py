@@ -190,9 +190,7 @@ class ModelComparison(Shown):
             for name, weight in self.weights.items()
         )
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
-        caution = (
-            " They depend on a difference that was not detected: do not choose a model by them."
-        )
+        caution = " They depend on an undetected difference: do not choose a model by them."
         weights = f"Weights: {told}.{caution * (len(self.alike) > 1)}"
         said = [*self.unusable, self.answer, *([] if self.one_model else [weights])]
         if bad:

@@ -240,9 +240,7 @@ def score_function(
     """
     scale = sigma if sigma.ndim == function.ndim else sigma[..., None, None]
     noise = scale * rng.standard_normal(function.shape)
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # Avoid `scipy.stats`, which is slow to import.
+    with np.errstate(divide="ignore", invalid="ignore"):  # `scipy.stats` is slow to import.
         log_normal = (
             -(((y - function) / scale) ** 2) / 2 - np.log(np.sqrt(2 * np.pi)) - np.log(scale)
         )
