@@ -296,7 +296,7 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
             why = f"{found.apart()}, so it is in a different mode or has not converged"
             return Reason(name, outcome, apart, why, "Run longer, or start from other points.")
         if diagnosis.density_heights is not None:
-            why = "by the Jacobian of bounds in `lp`; the density of the parameters agrees"
+            why = "because of the Jacobian of bounds in `lp`; the density of the parameters agrees"
             return Reason(name, outcome, f"{apart}, {why}")
         if found.gap_is_seen:
             return Reason(name, outcome, f"{apart}, but by less than one nat")
