@@ -98,15 +98,15 @@ class AlignedNetworks(Alignment):
     element : tuple
         Group element of each network, one part per block.
     target : AlignmentTarget
-        The reference.
+        The reference with which networks were matched.
     cost : ndarray
         Costs after alignment, (1, network).
     converged : bool
-        Whether the last sweep moved nothing.
+        Whether the last sweep moved no component.
     distance_before, distance_after : ndarray
         Squared distances to the reference, (1, network).
     found : tuple of str
-        Always empty.
+        Always empty for networks.
     layouts : dict of str to TreeLayout
         The given trees, by name.
     """

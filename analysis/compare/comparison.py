@@ -175,7 +175,7 @@ class Comparison(Shown):
     notes : tuple of str
         Sentences that explain the points, draws and tests.
     warnings : tuple of str
-        Cautions, in sentences.
+        Sentences that warn about problems of the comparison.
     moments : mapping of str to MomentComparison
         Comparison of each posterior's means with those of the truth, by parameter; empty for networks.
     halved : bool

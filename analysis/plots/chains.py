@@ -340,7 +340,7 @@ def plot_pair(
 COLOURED = len(CHAIN_COLOURS)
 """Number of modes with distinct colours. Modes of lower weight are grey."""
 MATRIX = 4
-"""Default number of parameters in a matrix."""
+"""Default number of parameters in a scatter matrix."""
 
 
 def _scalars(view: View, names: Sequence[str], **options: Any) -> Drawn:
