@@ -297,7 +297,7 @@ class CommonFrame:
         extra = [name for name in shapes if name not in self.shapes and not self.chosen]
         if absent or extra:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
-            unlike += [f"also holds {', '.join(extra)}"] if extra else []
+            unlike += [f"also has {', '.join(extra)}"] if extra else []
             raise ArgumentError(
                 f"`{view.argument}` {' and '.join(unlike)}; the reference has {', '.join(self.shapes)}. "
                 "Give posteriors of the same model, or choose variables with `var_names`."

@@ -59,7 +59,7 @@ class Account:
         """Yield sentences that explain the points, draws and tests of the comparison."""
         truth, points = self.truth, self.points
         if points is not None:
-            where = f"that `{truth}` was fitted to and keeps" if self.own_points else "given"
+            where = f"on which `{truth}` was fitted" if self.own_points else "given"
             scored = "" if points.y is not None else ", which have no labels or targets to score"
             yield f"Predictions are compared at the {len(points.x)} points {where}{scored}."
         if "total_variation" in self.table:
