@@ -233,7 +233,7 @@ class Diagnosis(Measured, Shown):
 
     @cached_property
     def checks(self) -> tuple[Reason, ...]:
-        """Every check that applies, with its outcome: passed, warned, failed or not judged."""
+        """Every check that applies, with its outcome (passed, warned, failed or not judged)."""
         return blamed(check(self), self.answered.causes)
 
     @cached_property

@@ -270,7 +270,7 @@ class GaussianFit(Shown):
 
     @property
     def gauge(self) -> str | None:
-        """The gauge used when the draws were aligned: `balanced`, `unit` or `keep`.
+        """The gauge used when the draws were aligned (`balanced`, `unit` or `keep`).
 
         None if the draws were not aligned. With `keep` or None, positive scalings were not removed.
         """

@@ -168,7 +168,7 @@ class Drawn:
 
     @property
     def head(self) -> str:
-        """The line above the panels: the labelling and, if only some quantities are shown, their number."""
+        """The line above the panels, with the labelling and, if only some quantities are shown, their number."""
         count = len(self.values)
         if count in (0, self.available):
             return self.labelling

@@ -222,7 +222,7 @@ class Elbo(Shown):
 
     @property
     def state(self) -> State:
-        """State of all fits together: ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+        """State of all fits together (``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``).
 
         ``level``: the stopping rule was not met, but the ELBO rises by less than one nat. ``rising``: the ELBO rises by
         more, even if the rule was met. ``unfinished``: the rule was not met, and the noise is too large to tell.
