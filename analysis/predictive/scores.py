@@ -108,7 +108,7 @@ class PredictiveScores(Shown):
             ),
         ]
         if log_score is None:
-            missing = "There is no log score; it needs the `log_likelihood` of the points."
+            missing = "No log score is available without the `log_likelihood` of the points."
             parts.append(Words(missing, small=True))
         return Card(f"Predictions of {self.num_obs:,} points", tuple(parts))
 
