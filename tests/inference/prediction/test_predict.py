@@ -201,7 +201,7 @@ def test_prior_draws_follow_the_prior_and_go_next_to_the_posterior(draws):
     np.testing.assert_allclose(found["prior_predictive"]["y"], mu, atol=6e-3)
     np.testing.assert_array_equal(found["observed_data"]["y"], Y)
     alt = ob.plot.prior(found, draws, var_names="a").alt
-    assert alt.startswith("Densities before and after the data. Standard deviations: a ")
+    assert alt.startswith("Prior and posterior densities. Standard deviations: a ")
 
 
 def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, capsys):
