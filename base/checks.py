@@ -13,13 +13,11 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import numpy as np
 
@@ -182,12 +180,11 @@ LARGEST = 2**63
 """Bound of the whole numbers that arrays can hold."""
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """The values that an annotation allows, and their name in a message."""
 
-    allows: Callable[[Any], bool]
     words: str
+    allows: Callable[[Any], bool]
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
@@ -196,6 +193,7 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
     Names of variables are converted to the names that posteriors store.
     """
     signature = inspect.signature(function)
+    several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
     kinds: dict[str, Kind] = {}
 
     @wraps(function)
@@ -209,17 +207,16 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
                     if (kind := kind_of(hint)) is not None:
                         kinds[name] = kind
         bound = _bound(function.__name__, signature, given, named)
-        several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
-        pairs = ((n, v if n in several else (v,)) for n, v in bound.arguments.items())
-        for name, value in ((name, value) for name, values in pairs for value in values):
-            kind = kinds.get(name)
-            if kind and value is not signature.parameters[name].default and not kind.allows(value):
-                not_finite = isinstance(value, float) and not math.isfinite(value)
-                refusal = ArgumentError if not_finite else ArgumentTypeError
-                words = repr(value)
-                if len(words) > 60 or "object at 0x" in words:
-                    words = f"a {type(value).__name__}"
-                raise refusal(f"`{name}` must be {kind.words}; got {words}.")
+        for name, given_value in bound.arguments.items():
+            kind, default = kinds.get(name), signature.parameters[name].default
+            for value in given_value if name in several else (given_value,):
+                if kind and value is not default and not kind.allows(value):
+                    not_finite = isinstance(value, float) and not math.isfinite(value)
+                    words = repr(value)
+                    if len(words) > 60 or "object at 0x" in words:
+                        words = f"a {type(value).__name__}"
+                    refusal = ArgumentError if not_finite else ArgumentTypeError
+                    raise refusal(f"`{name}` must be {kind.words}; got {words}.")
         for name in _OF_VARIABLES & bound.arguments.keys():
             bound.arguments[name] = dotted(bound.arguments[name])
         return function(*bound.args, **bound.kwargs)
@@ -254,7 +251,7 @@ PARALLEL = ("parallel_chains", "chain_method", "cores")
 def no_argument(name: str, of: str, known: Sequence[str]) -> str:
     """Return the message for an unknown argument, with the known arguments and the one that was probably meant."""
     meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
-    near = meant or get_close_matches(name, known, n=1)
+    near = meant or difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     hint = " Chains run in parallel without it." if name in PARALLEL else hint
     return f"`{name}` is not an argument of {of}.{hint} It takes {', '.join(known)}."
@@ -266,30 +263,13 @@ def _bound(
     try:
         return signature.bind(*given, **named)
     except TypeError as error:
-        raise ArgumentTypeError(_misfit(name, signature, given, named) or f"{error}.") from None
-
-
-def _misfit(
-    name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
-) -> str:
-    """Describe an argument that is unknown, missing, or must be named; empty if Python's own message is better."""
-    known = {
-        w: p
-        for w, p in signature.parameters.items()
-        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    }
-    if unknown := [word for word in named if word not in known]:
-        return no_argument(unknown[0], name, list(known))
-    places = [word for word, of in known.items() if of.kind is of.POSITIONAL_OR_KEYWORD]
-    rest = [word for word in known if word not in places]
-    if len(given) > len(places):
-        first = ", ".join(places) or "nothing"
-        if not rest:
-            return ""
-        return f"{name} takes {first} without names; name the others, such as `{rest[0]}=...`."
-    needed = [word for word, of in known.items() if of.default is of.empty and word not in named]
-    missing = [word for word in needed if word not in places[: len(given)]]
-    return f"{name} needs `{missing[0]}`: add `{missing[0]}=...`." if missing else ""
+        kinds = {word: parameter.kind.name for word, parameter in signature.parameters.items()}
+        known = [word for word, kind in kinds.items() if not kind.startswith("VAR")]
+        if unknown := [word for word in named if word not in known]:
+            raise ArgumentTypeError(no_argument(unknown[0], name, known)) from None
+        places = [word for word in known if kinds[word].startswith("POSITIONAL")]
+        hint = f"; name all but {', '.join(places)}" if len(given) > len(places) else ""
+        raise ArgumentTypeError(f"{name}: {error}{hint}.") from None
 
 
 def kind_of(hint: Any) -> Kind | None:
@@ -298,68 +278,56 @@ def kind_of(hint: Any) -> Kind | None:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
     if Callable in (hint, origin):
-        return Kind(callable, "a function")
+        return Kind("a function", callable)
     if origin is Annotated:
         return kind_of(parts[0])
     if origin is Literal:
-        return Kind(
-            lambda v: isinstance(v, str) and v in parts, f"one of {', '.join(map(repr, parts))}"
-        )
+        words = f"one of {', '.join(map(repr, parts))}"
+        return Kind(words, lambda v: isinstance(v, str) and v in parts)
     if origin in (Union, UnionType):
-        kinds = [kind_of(part) for part in parts]
-        known = [kind for kind in kinds if kind is not None]
-        words = " or ".join(dict.fromkeys(kind.words for kind in known))
-        whole = len(known) == len(kinds)
-        return Kind(lambda v: any(k.allows(v) for k in known), words) if whole else None
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        key, member = map(kind_of, parts)
+        kinds = [kind for part in parts if (kind := kind_of(part)) is not None]
+        words = " or ".join(dict.fromkeys(kind.words for kind in kinds))
+        whole = len(kinds) == len(parts)
+        return Kind(words, lambda v: any(kind.allows(v) for kind in kinds)) if whole else None
+    if not isinstance(origin, type) or not issubclass(origin, Iterable):
+        return None
+    key, member = kind_of(parts[0]), kind_of(parts[-1])
+    if issubclass(origin, Mapping):
         return Kind(
-            lambda v: isinstance(v, Mapping) and _all(v, key) and _all(v.values(), member),
             "a mapping of names",
+            lambda v: isinstance(v, Mapping) and _all(v, key) and _all(v.values(), member),
         )
-    if isinstance(origin, type) and issubclass(origin, Iterable):
-        member = kind_of(parts[0]) if parts else None
-        fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
-        return None if member is None else _several(member, fixed)
-    return None
-
-
-def _several(member: Kind, fixed: int | None) -> Kind:
-    """Return the kind of collections of a member, of a fixed length if one is given."""
+    if key is None:
+        return None
+    fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
 
     def allows(given: Any) -> bool:
         several = isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
-        if not several or (isinstance(given, np.ndarray) and given.ndim != 1):
-            return False
-        return fixed in (None, len(given)) and _all(given, member)
+        flat = not isinstance(given, np.ndarray) or given.ndim == 1
+        return several and flat and fixed in (None, len(given)) and _all(given, key)
 
-    count = "several" if fixed is None else f"a tuple of {fixed}"
-    return Kind(allows, f"{count}, each {member.words}")
+    return Kind(f"{'several' if fixed is None else f'a tuple of {fixed}'}, each {key.words}", allows)
 
 
 def _all(values: Iterable[Any], kind: Kind | None) -> bool:
     return kind is None or all(map(kind.allows, values))
 
 
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not _is_bool(value) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-_PATH = Kind(lambda value: isinstance(value, str | os.PathLike), "a path")
+_PATH = Kind("a path", lambda value: isinstance(value, str | os.PathLike))
 _PLAIN: dict[type, Kind] = {
-    NoneType: Kind(lambda value: value is None, "None"),
-    bool: Kind(_is_bool, "true or false"),
-    int: Kind(lambda v: _is_whole(v) and abs(int(v)) < LARGEST, "a whole number"),
-    float: Kind(_is_finite, "a finite number"),
-    str: Kind(lambda value: isinstance(value, str), "text"),
+    NoneType: Kind("None", lambda value: value is None),
+    bool: Kind("true or false", lambda value: isinstance(value, bool | np.bool_)),
+    int: Kind("a whole number", lambda v: _is_whole(v) and abs(int(v)) < LARGEST),
+    float: Kind("a finite number", _is_finite),
+    str: Kind("text", lambda value: isinstance(value, str)),
     Path: _PATH,
     os.PathLike: _PATH,
 }
