@@ -306,7 +306,9 @@ def kind_of(hint: Any) -> Kind | None:
         flat = not isinstance(given, np.ndarray) or given.ndim == 1
         return several and flat and fixed in (None, len(given)) and _all(given, key)
 
-    return Kind(f"{'several' if fixed is None else f'a tuple of {fixed}'}, each {key.words}", allows)
+    return Kind(
+        f"{'several' if fixed is None else f'a tuple of {fixed}'}, each {key.words}", allows
+    )
 
 
 def _all(values: Iterable[Any], kind: Kind | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,14 +31,7 @@ class OnebasinError(Exception):
 
     def __reduce__(self) -> Any:
         """Pickle without calling the class, whose arguments are not the message alone."""
-        return _unpickled, (type(self), self.args, self.__dict__)
-
-
-def _unpickled(kind: type[OnebasinError], args: Any, fields: dict[str, Any]) -> OnebasinError:
-    error = kind.__new__(kind)
-    error.args = args
-    error.__dict__.update(fields)
-    return error
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 
 class ArgumentError(OnebasinError, ValueError):

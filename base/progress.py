@@ -86,11 +86,6 @@ class ProgressBars:
         if self._progress.tasks:
             self._show_in_notebook(at_once=True)
 
-    @property
-    def moving(self) -> bool:
-        """True if bars are shown and move."""
-        return self._seen
-
     def expect(self, *, chains: int, warmup: int, draws: int) -> None:
         """Add a bar of all chains together with the time left, before the first one begins."""
         self._name = f"{chains} chains" if chains > 1 else "1 chain"
@@ -135,16 +130,16 @@ class ProgressBars:
     def say(self, message: str) -> None:
         """Print a line above the bars; in a notebook below them, until the next one."""
         record(message)
-        if self.moving and self._notebook:
+        if self._seen and self._notebook:
             self._message = shown(message)
             self._show_in_notebook(at_once=True)
-        elif self.moving:
+        elif self._seen:
             self._print(message)
 
     def note(self, message: str) -> None:
         """Print a line where there are no bars: in a file or a pipe."""
         record(message)
-        if self._enabled and not self.moving:
+        if self._enabled and not self._seen:
             self._print(message)
 
     def _print(self, message: str) -> None:
@@ -200,11 +195,6 @@ class ChainBar:
         if done:
             bars.move(self._bar, done)
             bars.look(number, done)
-
-    @property
-    def moving(self) -> bool:
-        """True if the bar is shown; otherwise no facts need to be computed for it."""
-        return self._bars.moving
 
     def show(self, done: int, **facts: float | None) -> None:
         """Show facts after some iterations: `step_size`, `divergences`, and the mean `acceptance` probability."""

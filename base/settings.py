@@ -22,27 +22,6 @@ from pydantic.dataclasses import dataclass
 from .checks import LARGEST, MOST, choose, kind_of
 from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
-_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-
-
-def sections(text: str | None) -> dict[str, str]:
-    """Return every section's body by its title; the text before the first section has an empty title."""
-    parts = _TITLE.split(inspect.cleandoc(text or ""))
-    return {"": parts[0].strip()} | {
-        title: body.strip("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
-
-
-def entries(text: str | None, title: str) -> dict[str, str]:
-    """Return a section's entries by their names; an entry with several names is listed under each."""
-    body = sections(text).get(title, "")
-    out = {}
-    for entry in re.split(r"\n(?=\S)", body) if body else []:
-        head = entry.partition("\n")[0].partition(" : ")[0]
-        for name in head.split(", "):
-            out[name] = entry.rstrip()
-    return out
-
 
 @plain_dataclass(frozen=True)
 class Rule:
@@ -101,11 +80,13 @@ def settings[T](cls: type[T]) -> type[T]:
 
 def descriptions(function: Callable[..., Any]) -> dict[str, str]:
     """Return the description of each argument in one line, from a function's docstring."""
-    meanings = {
-        name: entry.partition("\n")[2]
-        for name, entry in entries(function.__doc__, "Parameters").items()
-    }
-    return {name: " ".join(meaning.split()) for name, meaning in meanings.items()}
+    text = inspect.cleandoc(function.__doc__ or "").partition("\nParameters\n----------\n")[2]
+    found = {}
+    for entry in re.split(r"\n(?=\S)", re.split(r"\n\n(?=\w[\w ]*\n---)", text)[0]):
+        head, _, meaning = entry.partition("\n")
+        for name in head.partition(" : ")[0].split(", "):
+            found[name] = " ".join(meaning.split())
+    return found
 
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError
-from onebasin.base.processes.libraries import (
-    leave_jax_unloaded,
-    prepare_jax,
-    prepare_jax_if_used,
-    quieten_stan,
-)
+from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax, quieten_stan
 
 from . import console, inputs
 from .options import (
@@ -57,7 +52,7 @@ def diagnose(
     json: Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do; then show its numbers."""
-    prepare_jax_if_used()
+    prepare_jax()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
     view = inputs.read(run, program=program, data=data)
@@ -98,7 +93,7 @@ def align(
     force: Force = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with a record of each draw's move."""
-    prepare_jax_if_used()
+    prepare_jax()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.posteriors.writing import write_tree
@@ -143,7 +138,7 @@ def report(
     force: Force = False,
 ) -> None:
     """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
-    prepare_jax_if_used()
+    prepare_jax()
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
@@ -251,7 +246,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
-    prepare_jax_if_used()
+    prepare_jax()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import MEANS, comparison_table, means_table
     from onebasin.base.checks import check_seed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
-from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
+from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
 from .options import (
@@ -63,7 +63,7 @@ def sample(
     **given: Any,
 ) -> None:
     """Sample any Stan program or NumPyro model; repeat the command to resume."""
-    prepare_jax_if_used()
+    prepare_jax()
     quieten_stan()
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.models.numpyro_target import model_file_in

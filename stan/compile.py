@@ -90,19 +90,27 @@ class Translation:
     cpp: bytes
 
 
-def inspect(path: Path, where: Home) -> ProgramInfo:
-    """List the declarations of a program, by CmdStan's own compiler."""
-    with working_folder(NAME) as folder:
-        return _inspect(_stage(path, folder), path, where)
-
-
 def translate(path: Path, where: Home) -> Translation:
-    """Translate a program to C++."""
+    """Translate a program to C++, by CmdStan's own compiler, and list its declarations."""
     with working_folder(NAME) as folder:
-        staged = _stage(path, folder)
-        info = _inspect(staged, path, where)
+        (folder / _INCLUDED).symlink_to(path.parent.resolve())
+        staged = folder / f"{NAME}.stan"
+        staged.write_bytes(path.read_bytes())
+        info = json.loads(_stanc(staged, path, where, "--info"))
         _stanc(staged, path, where, f"--o={NAME}.hpp")
-        return Translation(info, staged.read_bytes(), staged.with_suffix(".hpp").read_bytes())
+        source, cpp = staged.read_bytes(), staged.with_suffix(".hpp").read_bytes()
+    transformed, generated = info["transformed parameters"], info["generated quantities"]
+    drawn = info["parameters"] | transformed | generated
+    includes = (path.parent / Path(name).relative_to(_INCLUDED) for name in info["included_files"])
+    info = ProgramInfo(
+        inputs=tuple(info["inputs"]),
+        parameters=tuple(info["parameters"]),
+        transformed=tuple(transformed),
+        generated=tuple(generated),
+        includes=tuple(includes),
+        tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
+    )
+    return Translation(info, source, cpp)
 
 
 def check_declares(info: ProgramInfo, path: Path) -> None:
@@ -119,29 +127,6 @@ def in_own_names(words: str, path: Path) -> str:
     words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_INCLUDED}/", "'")
     return words.replace(
         f"Current include paths: {_INCLUDED}", f"Current include paths: {shown(str(path.parent))}"
-    )
-
-
-def _stage(path: Path, folder: Path) -> Path:
-    (folder / _INCLUDED).symlink_to(path.parent.resolve())
-    staged = folder / f"{NAME}.stan"
-    staged.write_bytes(path.read_bytes())
-    return staged
-
-
-def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
-    info = json.loads(_stanc(staged, path, where, "--info"))
-    derived = info["transformed parameters"] | info["generated quantities"]
-    drawn = info["parameters"] | derived
-    return ProgramInfo(
-        inputs=tuple(info["inputs"]),
-        parameters=tuple(info["parameters"]),
-        transformed=tuple(info["transformed parameters"]),
-        generated=tuple(info["generated quantities"]),
-        includes=tuple(
-            path.parent / Path(name).relative_to(_INCLUDED) for name in info["included_files"]
-        ),
-        tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
     )
 
 

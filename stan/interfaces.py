@@ -205,45 +205,29 @@ class Opened:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._library = ctypes.CDLL(str(file))
+        self.library = ctypes.CDLL(str(file))
         for name, (result, arguments) in self.functions.items():
-            function = getattr(self._library, name)
+            function = getattr(self.library, name)
             function.restype, function.argtypes = result, arguments
 
     def destruct(self, handle: int) -> None:
         """Free a model."""
-        self._library.bs_model_destruct(handle)
-
-    def end_rng(self, rng: int) -> None:
-        """Free a random number generator."""
-        self._library.bs_rng_destruct(rng)
-
-    def dim(self, handle: int) -> int:
-        """Return the number of unconstrained parameters."""
-        return self._library.bs_param_unc_num(handle)
-
-    def count(self, handle: int, include_tp: bool, include_gq: bool) -> int:
-        """Return the number of constrained values."""
-        return self._library.bs_param_num(handle, include_tp, include_gq)
+        self.library.bs_model_destruct(handle)
 
     def names(self, handle: int, include_tp: bool, include_gq: bool) -> tuple[str, ...]:
         """Return the names of constrained values, such as ``theta.1``."""
-        return _split(self._library.bs_param_names(handle, include_tp, include_gq))
-
-    def unconstrained_names(self, handle: int) -> tuple[str, ...]:
-        """Return the names of unconstrained parameters."""
-        return _split(self._library.bs_param_unc_names(handle))
+        return split(self.library.bs_param_names(handle, include_tp, include_gq))
 
     def address(self, name: str) -> int:
         """Return the address of a function, for compiled code that calls it."""
-        return ctypes.cast(getattr(self._library, name), c_void_p).value or 0
+        return ctypes.cast(getattr(self.library, name), c_void_p).value or 0
 
     def take(self, error: c_char_p) -> str:
         """Return the message that a function left, empty without one, and free it."""
         if not error:
             return ""
         words = (error.value or b"").decode(errors="replace").strip()
-        self._library.bs_free_error_msg(error)
+        self.library.bs_free_error_msg(error)
         return words.partition("failed with exception: ")[2] or words
 
 
@@ -261,7 +245,7 @@ class Interface(Opened):
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)
-        self.stan_version: str = self._library.onebasin_stan_version().decode()
+        self.stan_version: str = self.library.onebasin_stan_version().decode()
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
         """Construct a model from data as JSON and return its handle; it is a `StanDataError` if it rejects them.
@@ -269,7 +253,7 @@ class Interface(Opened):
         `seed` is for the block `transformed data`. The caller keeps `report`, a `PRINT`, alive.
         """
         error = c_char_p()
-        handle = self._library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
+        handle = self.library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
         if not handle:
             raise StanDataError(self.take(error))
         return handle
@@ -278,13 +262,13 @@ class Interface(Opened):
         self, handle: int, include_tp: bool, include_gq: bool
     ) -> dict[str, tuple[int, ...]]:
         """Return the shape of each variable."""
-        lines = self._library.onebasin_variables(handle, include_tp, include_gq).decode()
+        lines = self.library.onebasin_variables(handle, include_tp, include_gq).decode()
         words = (line.split() for line in lines.splitlines())
         return {name: tuple(map(int, lengths)) for name, *lengths in words}
 
     def rng(self, seed: int, chain: int) -> int:
         """Construct the random number generator of CmdStan's chain of this number."""
-        return self._library.onebasin_rng_construct(seed, chain, None)
+        return self.library.onebasin_rng_construct(seed, chain, None)
 
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
@@ -302,10 +286,11 @@ class StanGenerator:
 
     def __init__(self, interface: Interface | Interpreted, seed: int, chain: int) -> None:
         self.handle = interface.rng(seed % 2**32, chain)
-        weakref.finalize(self, interface.end_rng, self.handle)
+        weakref.finalize(self, interface.library.bs_rng_destruct, self.handle)
 
 
-def _split(names: bytes) -> tuple[str, ...]:
+def split(names: bytes) -> tuple[str, ...]:
+    """Split a library's list of names."""
     return tuple(names.decode().split(",")) if names else ()
 
 
@@ -361,7 +346,7 @@ class Interpreted(Opened):
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
         """Construct a model as `Interface.construct` does; the latest `report` receives the text of all models."""
         _REPORTS[id(report)] = report
-        self._library.bs_set_print_callback(_HAND_ON, None)
+        self.library.bs_set_print_callback(_HAND_ON, None)
         try:
             handle = self._new(self._program.form, data, seed)
         except StanDataError:
@@ -374,7 +359,7 @@ class Interpreted(Opened):
         """Free a model and the further models made from it."""
         made = self._constructed.pop(handle)
         for each in (handle, *made.others.values()):
-            self._library.bs_model_destruct(each)
+            self.library.bs_model_destruct(each)
         _REPORTS.pop(made.report, None)
 
     def variables(
@@ -393,7 +378,7 @@ class Interpreted(Opened):
         """Construct a generator; each chain of a seed gets a different one, but not that of CmdStan's chain."""
         if chain:
             seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
-        return self._library.bs_rng_construct(seed, None)
+        return self.library.bs_rng_construct(seed, None)
 
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
@@ -415,7 +400,7 @@ class Interpreted(Opened):
         """Construct a model; it is a `StanDataError` if the program rejects the data."""
         error = c_char_p()
         model = json.dumps({**json.loads(data), **held(form)})
-        handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))
+        handle = self.library.bs_model_construct(model.encode(), seed, ctypes.byref(error))
         if not handle:
             raise StanDataError(self.take(error))
         return int(handle)

@@ -23,7 +23,16 @@ from onebasin.models.target import Target
 
 from .choice import driver
 from .compile import compile_library, in_own_names
-from .interfaces import FUNCTIONS, PRINT, Entry, Interface, Interpreted, StanGenerator, load_calls
+from .interfaces import (
+    FUNCTIONS,
+    PRINT,
+    Entry,
+    Interface,
+    Interpreted,
+    StanGenerator,
+    load_calls,
+    split,
+)
 from .program import StanProgram, definition, stan_program
 from .run import write_data
 
@@ -71,7 +80,7 @@ class StanLibrary:
         except StanDataError as error:
             own = in_own_names(str(error), path)
             raise StanDataError(f"{shown(path.name)} rejects its data:\n{own}") from None
-        self._handle, self._dim = handle, interface.dim(handle)
+        self._handle, self._dim = handle, interface.library.bs_param_unc_num(handle)
         # The model may call the function that prints until it is freed. At the end of the process nothing is freed,
         # since other threads may still be at work.
         destruct = weakref.finalize(self, lambda _kept: interface.destruct(handle), self._print)
@@ -99,7 +108,7 @@ class StanLibrary:
         Stan orders the names of an array of vectors or matrices with the first index fastest, but a point holds one
         vector after the other.
         """
-        return self._interface.unconstrained_names(self._handle)
+        return split(self._interface.library.bs_param_unc_names(self._handle))
 
     @property
     def stan_version(self) -> str:
@@ -327,7 +336,7 @@ class StanLibrary:
                 flags, count = [*flags, False, False], 0
             else:
                 model, minus, flags = self._handle, None, [False, False, first, second]
-                count = interface.count(self._handle, first, second)
+                count = interface.library.bs_param_num(self._handle, first, second)
             rest = (*flags, interface.lenient, *map(interface.address, FUNCTIONS))
             self._entries[key] = Entry(model, minus, self.dim, count, *rest)
         return self._entries[key]

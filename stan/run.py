@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from stanio import parse_header
+from stanio import parse_header, write_stan_json
 
 from onebasin.base.errors import StanProgramError, StanRunError
 from onebasin.base.files.writing import replacing
@@ -26,7 +26,7 @@ from onebasin.posteriors.storable import check_names
 from onebasin.posteriors.tables import Header
 
 from .choice import CMDSTAN, driver
-from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
+from .compile import ProgramInfo, compile_program, in_own_names, last_words, translate
 from .data import check_numbers, lacking
 from .home.assemble import Progress, find_cmdstan
 from .program import StanProgram, definition
@@ -67,17 +67,21 @@ class CommandStart:
         return [*number, "random", f"seed={self.seed}", *init]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adapted:
-    """The result of an earlier warmup."""
+@dataclass(frozen=True)
+class Adaptation:
+    """The result of a warmup, for a run that starts from it."""
 
-    step_size: float | None = None  # Fixed, or the start of the adaptation; by default Stan's.
-    metric: Path | None = None  # JSON file of the inverse metric; None for the unit metric.
+    step_size: float | None  # Fixed, or the start of the adaptation; by default Stan's.
+    inverse_metric: np.ndarray  # Diagonal or matrix; empty for a unit metric.
 
-    def arguments(self) -> list[str]:
-        """Return the arguments for it."""
-        file = [] if self.metric is None else [f"metric_file={self.metric}"]
-        return [*file, *([] if self.step_size is None else [f"stepsize={self.step_size!r}"])]
+    def arguments(self, folder: Path) -> list[str]:
+        """Return the arguments for it; the metric is written to a JSON file in the folder."""
+        words = [] if self.step_size is None else [f"stepsize={self.step_size!r}"]
+        if self.inverse_metric.size:
+            path = folder / "metric.json"
+            write_stan_json(str(path), {"inv_metric": self.inverse_metric})
+            words.insert(0, f"metric_file={path}")
+        return words
 
 
 def sample(
@@ -92,15 +96,15 @@ def sample(
     refresh: int,
     threads: int = 1,
     adapt: bool = True,
-    adapted: Adapted | None = None,
+    adapted: Sequence[str] = (),
     save_warmup: bool = False,
 ) -> list[str]:
     """Return the arguments of HMC, with `refresh` iterations between two lines of progress.
 
-    The warmup starts from `adapted`; a given metric is not adapted again.
+    The warmup starts from `adapted`, the arguments of an `Adaptation`; a given metric is not adapted again.
     """
     how = [] if adapt else ["engaged=0"]
-    if adapt and adapted is not None and adapted.metric is not None:
+    if adapt and any(word.startswith("metric_file=") for word in adapted):
         # Without a window, no metric is estimated.
         how = ["init_buffer=0", f"term_buffer={warmup}", "window=0"]
     return [
@@ -112,7 +116,7 @@ def sample(
         *(["save_warmup=1"] if save_warmup else []),
         *("adapt", f"delta={target_acceptance!r}", *how),
         *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
-        *(adapted.arguments() if adapted else []),
+        *adapted,
     ]
 
 
@@ -176,7 +180,7 @@ def declarations(program: StanProgram, progress: Progress | None = None) -> Prog
     accepted = program.chosen().accepted
     if accepted is not None:
         return accepted.info
-    return inspect(program.path, find_cmdstan(progress=progress))
+    return translate(program.path, find_cmdstan(progress=progress)).info
 
 
 def check_variables(target: Target, names: Iterable[str]) -> None:
@@ -196,8 +200,6 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
 
 def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
     """Write the data as JSON; reject a declared variable that is missing or not an array of numbers."""
-    from stanio import write_stan_json
-
     absent = [name for name in info.inputs if name not in definition.data]
     if absent:
         raise lacking(", ".join(absent), definition.path.name, definition.data)
@@ -292,11 +294,14 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
         with path.open() as file:
             comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
         columns = parse_header(",".join(header))
-        for table in _tables(path, len(header)):
-            arrays = {name: column.extract_reshape(table) for name, column in columns.items()}
-            method = {name: array for name, array in arrays.items() if name.endswith("__")}
-            variables = {name: array for name, array in arrays.items() if name not in method}
-            yield Output(method, variables, comments)
+        rows = max(1, _CHUNK // len(header))
+        with pd.read_csv(path, comment="#", dtype=np.float64, chunksize=rows) as tables:
+            for table in tables:
+                numbers = table.to_numpy()
+                arrays = {n: column.extract_reshape(numbers) for n, column in columns.items()}
+                method = {name: array for name, array in arrays.items() if name.endswith("__")}
+                variables = {name: array for name, array in arrays.items() if name not in method}
+                yield Output(method, variables, comments)
     except ValueError as error:  # also pandas' ParserError
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric."
@@ -319,36 +324,6 @@ def keep_whole_rows(path: Path) -> int:
             place += len(line)
     os.truncate(path, place)
     return rows
-
-
-def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
-    """Yield the rows, some megabytes at a time; one empty table if there are none."""
-    found = False
-    reader = pd.read_csv(path, comment="#", dtype=np.float64, chunksize=max(1, _CHUNK // width))
-    with reader:
-        for table in reader:
-            found = True
-            yield table.to_numpy()
-    if not found:
-        yield np.empty((0, width))
-
-
-@dataclass(frozen=True)
-class Adaptation:
-    """Step size and metric of CmdStan's warmup, for a run without warmup."""
-
-    step_size: float
-    inverse_metric: np.ndarray  # Diagonal or matrix, to six digits; empty for a unit metric.
-
-    def write(self, folder: Path) -> Path | None:
-        """Write the metric for CmdStan; None for a unit metric."""
-        from stanio import write_stan_json
-
-        if not self.inverse_metric.size:
-            return None
-        path = folder / "metric.json"
-        write_stan_json(str(path), {"inv_metric": self.inverse_metric})
-        return path
 
 
 def read_adaptation(comments: Sequence[str], step_size: float) -> Adaptation | None:

@@ -12,34 +12,24 @@ def prepare_jax() -> None:
     """Set JAX's flags before anything uses it: double precision, a persistent cache, no remarks on missing GPUs.
 
     A first run compiles for longer than it samples a small network, so that small kernels are cached too. JAX itself
-    distinguishes versions and processors. A cache folder that the user has chosen for JAX stays.
+    distinguishes versions and processors. A cache folder that the user has chosen for JAX stays. JAX is not imported
+    here, which takes a second: unless it is loaded, variables set the flags.
     """
-    import jax
+    from ..files.cache import COMPILED, keep_compiled, make_user_cache
 
-    from ..files.cache import keep_compiled
-
-    jax.config.update("jax_enable_x64", True)
     with suppress(OSError):  # JAX works without a cache
-        keep_compiled()
-    _quieten_jax()
+        if (
+            "jaxlib" in sys.modules
+        ):  # the module `jax` itself may be a lazy one that is not loaded yet
+            import jax
 
-
-def prepare_jax_if_used() -> None:
-    """Set the same flags by JAX's variables, for a process that may never import JAX, which takes a second."""
-    if "jaxlib" in sys.modules:  # the module `jax` itself may be a lazy one that is not loaded yet
-        prepare_jax()
-        return
-    from ..files.cache import COMPILED, make_user_cache
-
-    os.environ["JAX_ENABLE_X64"] = "1"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        with suppress(OSError):
-            os.environ["JAX_COMPILATION_CACHE_DIR"] = str(make_user_cache(COMPILED))
-    _quieten_jax()
-
-
-def _quieten_jax() -> None:
+            jax.config.update("jax_enable_x64", True)
+            keep_compiled()
+        else:
+            os.environ["JAX_ENABLE_X64"] = "1"
+            os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+            if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+                os.environ["JAX_COMPILATION_CACHE_DIR"] = str(make_user_cache(COMPILED))
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

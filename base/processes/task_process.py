@@ -148,12 +148,12 @@ def _result(order: bytes) -> Any:
 
 def main() -> int:
     """Run the task in the folder that the command names."""
-    from .libraries import prepare_jax_if_used, quieten_stan
+    from .libraries import prepare_jax, quieten_stan
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # for output of libraries
     _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
-    prepare_jax_if_used()
+    prepare_jax()
     quieten_stan()
     LOGGER.addHandler(_Sending(logging.INFO))
     LOGGER.setLevel(logging.INFO)

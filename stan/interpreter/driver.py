@@ -255,7 +255,7 @@ class Model:
             point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
             setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
 
-    def optimum(self, arguments: Arguments) -> Table:
+    def optimize(self, arguments: Arguments) -> Table:
         """Find an optimum by L-BFGS and print whether it converged: a row with the log density and columns."""
         options = arguments.options("optimize")
         if not arguments.get("jacobian", 0):
@@ -399,9 +399,16 @@ def nuts(model: Model, arguments: Arguments) -> None:
     )
     if failed:
         raise RunFailed(message.text)
+    numbers, dim = [repr(number) for number in metric.row(0)], model.dim
+    about = ["No free parameters for unit metric"]
+    if adaptation.metric == 1:
+        about = ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
+    elif adaptation.metric == 2:
+        matrix = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
+        about = ["Elements of inverse mass matrix:", *matrix]
     comments = [
         *("Adaptation terminated", f"Step size = {step_size.value!r}"),
-        *_metric(adaptation, metric, model.dim),
+        *about,
         f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
         f"               {report.sampling_seconds:.6g} seconds (Sampling)",
     ]
@@ -413,17 +420,6 @@ def nuts(model: Model, arguments: Arguments) -> None:
 def _size(options: Structure, dim: int) -> int:
     """Return how many numbers a metric has."""
     return max(1, dim ** int(options.metric))
-
-
-def _metric(options: Structure, metric: DoubleRows, dim: int) -> list[str]:
-    """Return CmdStan's comments about a metric."""
-    if options.metric == 0:
-        return ["No free parameters for unit metric"]
-    numbers = [repr(number) for number in metric.row(0)]
-    if options.metric == 1:
-        return ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
-    rows = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
-    return ["Elements of inverse mass matrix:", *rows]
 
 
 POINTS = 3
@@ -524,8 +520,22 @@ def main(words: Sequence[str] = ()) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     bound_memory()
     program, *rest = words or sys.argv[1:]
+    arguments = parse(rest)
+    method = arguments.values["method"]
     try:
-        _run(Path(program), parse(rest))
+        if method == "try":
+            try_library(program, arguments)
+        elif method == "check":
+            found = json.dumps(check(Path(program), arguments))
+            arguments.output.write_text(found, encoding="utf-8")
+        else:
+            model = Model.of(Path(program), arguments, constants=method == "variational")
+            if method == "sample":
+                nuts(model, arguments)
+            else:
+                names, rows = getattr(model, method)(arguments)
+                digits = arguments.get("output.sig_figs", 8)
+                write_table(arguments.output, (*names, *model.columns), rows, digits)
     except OSError as error:  # with the message of our C++ driver
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         say(f"Error: {f'cannot write output file: {error.strerror}' if full else error}")
@@ -534,29 +544,6 @@ def main(words: Sequence[str] = ()) -> int:
         say(str(error))
         return 1
     return 0
-
-
-def _run(program: Path, arguments: Arguments) -> None:
-    method = arguments.values["method"]
-    if method == "try":
-        try_library(str(program), arguments)
-        return
-    out = arguments.output
-    if method == "check":
-        out.write_text(json.dumps(check(program, arguments)), encoding="utf-8")
-        return
-    model = Model.of(program, arguments, constants=method == "variational")
-    if method == "sample":
-        nuts(model, arguments)
-        return
-    algorithms = {
-        "optimize": model.optimum,
-        "laplace": model.laplace,
-        "pathfinder": model.pathfinder,
-        "variational": model.variational,
-    }
-    columns, rows = algorithms[method](arguments)
-    write_table(out, (*columns, *model.columns), rows, arguments.get("output.sig_figs", 8))
 
 
 if __name__ == "__main__":

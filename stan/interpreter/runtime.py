@@ -14,9 +14,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import hashlib
-import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from ctypes import (
@@ -251,13 +249,11 @@ def compiled(text: str, folder: Path) -> str:
     """Compile a program's text, with includes from a folder; raise `ProgramRefused` if it does not parse.
 
     The signal stacks of the compiler's OCaml runtime are too small for a process that uses AMX, as JAX does from its
-    first matrix product, and the process would die. So the compiler runs only in a process without NumPy, and hence
-    without JAX, such as the driver's; other processes start one.
+    first matrix product, and the process would die. So only the driver's process, which has no JAX, may call it.
     """
+    assert "jaxlib" not in sys.modules, "the compiler ends a process that computes with JAX"
     if "\0" in text:
         raise ProgramRefused("Lexing error: the file has a zero byte, so it is not text.")
-    if "numpy" in sys.modules:
-        return _compiled_by_child(text, folder)
     library = load()
     message = Message()
     folders = (ctypes.c_char_p * 1)(str(folder).encode())
@@ -268,33 +264,6 @@ def compiled(text: str, folder: Path) -> str:
         return ctypes.string_at(result).decode()
     finally:
         library.stanli_string_free(ctypes.c_void_p(result))
-
-
-_CHILD = """
-import json, sys
-from pathlib import Path
-from onebasin.stan.interpreter.runtime import ProgramRefused, compiled
-
-try:
-    found = {"form": compiled(sys.stdin.buffer.read().decode(), Path(sys.argv[1]))}
-except ProgramRefused as error:
-    found = {"refused": str(error)}
-print(json.dumps(found))
-"""
-
-
-def _compiled_by_child(text: str, folder: Path) -> str:
-    command = [sys.executable, "-c", _CHILD, str(folder)]
-    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip()
-        raise ProgramRefused(
-            f"The compiler's process ended with exit code {done.returncode}.\n{words}"
-        )
-    found = json.loads(done.stdout)
-    if "refused" in found:
-        raise ProgramRefused(found["refused"])
-    return found["form"]
 
 
 def with_constants(form: str) -> str:

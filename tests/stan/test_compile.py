@@ -12,8 +12,7 @@ import pytest
 from onebasin.base.errors import CmdStanNotFound, StanProgramError
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.writing import unfinished
-from onebasin.stan.compile import compile_library, compile_program, inspect
-from onebasin.stan.home.assemble import read_home
+from onebasin.stan.compile import compile_library, compile_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
@@ -108,7 +107,7 @@ def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     lines = f"functions {{\n#include inner/one.stan\n#include ../above.stan\n}}\n{SOURCE}"
     program = write(folder / f"{name}.stan", lines)
     first = compiled(program)
-    info = inspect(program, read_home(pretended, "CMDSTAN"))
+    info = compile_program(program)[1]
     assert {p.resolve() for p in info.includes} == {
         (folder / "inner" / "one.stan").resolve(),
         (folder / "two.stan").resolve(),
