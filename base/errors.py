@@ -78,15 +78,13 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 
 
 class FormatError(OnebasinError, ValueError):
-    """A file that cannot be read as a posterior; the fault follows its name, without a full stop."""
+    """A file that cannot be read as a posterior; the fault follows its name, without a full stop.
+
+    Without a fault, the path is the whole message.
+    """
 
     def __init__(self, path: Path | str, fault: str) -> None:
         super().__init__(f"{path} {fault}." if fault else str(path))
-
-    @classmethod
-    def whole(cls, message: str) -> FormatError:
-        """An error whose message is this."""
-        return cls(message, "")
 
 
 class WriteError(OnebasinError, OSError):

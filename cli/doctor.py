@@ -140,7 +140,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
         found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
             assemble.find_parts()
-            assemble.check_home_path(assemble.default_cache(), "where it would be assembled")
+            assemble.check_home_path(user_cache(assemble.PART), "where it would be assembled")
             detail = "none yet; it is built on first use, or now with --build"
             return Check("CmdStan", True, detail, engine="cmdstan")
         number = ".".join(map(str, found.version))

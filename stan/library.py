@@ -266,7 +266,15 @@ class StanLibrary:
             Name to array (..., shape).
         """
         flags = {"include_tp": include_tp, "include_gq": include_gq}
-        return unpack(np.asarray(values, dtype=float), self.names(**flags), self.variables(**flags))
+        rows, columns = np.asarray(values, dtype=float), _columns(self.names(**flags))
+        lead = rows.shape[:-1]
+        rows = rows.reshape(math.prod(lead), rows.shape[-1])
+        return {
+            name: columns[name].extract_reshape(rows).reshape(*lead, *columns[name].dimensions)
+            if name in columns
+            else np.empty((*lead, *shape))  # an empty array, without names of entries
+            for name, shape in self.variables(**flags).items()
+        }
 
     def pack(self, variables: Mapping[str, ArrayLike]) -> np.ndarray:
         """Join parameters into the argument of `unconstrain`: the inverse of `unpack`.
@@ -281,7 +289,20 @@ class StanLibrary:
         array, (..., entry)
             In the order of `names`.
         """
-        return pack(variables, self.names())
+        parts = []
+        for name, column in _columns(self.names()).items():
+            values = np.asarray(variables[name])
+            own = values.ndim - len(column.dimensions)
+            # First indices fastest; a complex number is two entries.
+            backwards = (*range(own), *range(values.ndim - 1, own - 1, -1))
+            flat = np.ascontiguousarray(
+                values.transpose(backwards).reshape(*values.shape[:own], -1)
+            )
+            complex_ = np.iscomplexobj(flat)
+            parts.append(flat.view(np.float64) if complex_ else flat.astype(np.float64))
+        lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        rows = [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
+        return np.concatenate(rows, axis=-1) if rows else np.empty(0)
 
     def generator(self, seed: int, *, chain: int = 0) -> StanGenerator:
         """Make a generator of random numbers for generated quantities.
@@ -350,39 +371,6 @@ class StanLibrary:
         words = in_own_names(self._interface.take(error), self._path)
         if code < 0:
             raise StanRunError(f"{shown(self._path.stem)} fails:\n{words}")
-
-
-def unpack(
-    values: np.ndarray, names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, np.ndarray]:
-    """Split entries (..., entry) into variables: name to array (..., *shape)."""
-    columns = _columns(names)
-    lead = values.shape[:-1]
-    rows = values.reshape(math.prod(lead), values.shape[-1])
-    return {
-        name: columns[name].extract_reshape(rows).reshape((*lead, *columns[name].dimensions))
-        if name in columns
-        else np.empty((*lead, *shape))  # an empty array, without names of entries
-        for name, shape in shapes.items()
-    }
-
-
-def pack(variables: Mapping[str, ArrayLike], names: Sequence[str]) -> np.ndarray:
-    """Join variables (..., *shape) into entries (..., entry), in the order of the names."""
-    parts = []
-    for name, column in _columns(names).items():
-        values = np.asarray(variables[name])
-        lead = values.shape[: values.ndim - len(column.dimensions)]
-        # First indices fastest; a complex number is two entries.
-        backwards = (*range(len(lead)), *range(values.ndim - 1, len(lead) - 1, -1))
-        flat = np.ascontiguousarray(values.transpose(backwards).reshape(*lead, -1))
-        parts.append(flat.view(np.float64) if np.iscomplexobj(flat) else flat.astype(np.float64))
-    if not parts:
-        return np.empty(0)
-    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    return np.concatenate(
-        [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1
-    )
 
 
 def _columns(names: Sequence[str]) -> dict[str, Variable]:

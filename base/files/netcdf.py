@@ -85,7 +85,8 @@ def read_tree(
                         for piece in pieces(variable) if variable.ndim else [variable]:
                             _ = piece.values
         else:
-            tree = load_tree(path)
+            with open_tree(path) as opened:
+                tree = loaded(opened)
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
@@ -97,12 +98,6 @@ def read_tree(
     if group is not None and group not in tree.children:
         raise error(f"{wanted} has no group `{group}`.")
     return tree
-
-
-def load_tree(path: Path) -> xr.DataTree:
-    """Read a NetCDF file into memory."""
-    with open_tree(path) as opened:
-        return loaded(opened)
 
 
 def open_tree(path: Path) -> xr.DataTree:

@@ -52,7 +52,19 @@ def started(
     program cannot be started.
     """
     with ExitStack() as ends:
-        group = None if os.name == "nt" else ends.enter_context(_guarded_group())
+        group = None
+        if os.name != "nt":
+            # The shell kills its process group when this process or the block ends.
+            read_end, write_end = os.pipe()
+            ends.callback(os.close, read_end)
+            ends.callback(os.close, write_end)
+            null = subprocess.DEVNULL
+            guard = subprocess.Popen(
+                _GUARD, stdin=read_end, stdout=null, stderr=null, process_group=0
+            )
+            group = guard.pid
+            ends.callback(guard.wait)
+            ends.callback(_kill, group)
         process = ends.enter_context(
             subprocess.Popen(
                 [str(word) for word in command],
@@ -66,23 +78,6 @@ def started(
         )
         ends.callback(process.kill if group is None else partial(_kill, group))
         yield process
-
-
-@contextmanager
-def _guarded_group() -> Iterator[int]:
-    """Start the shell that kills its process group when this process or the block ends; yield the group's ID."""
-    read_end, write_end = os.pipe()
-    null = subprocess.DEVNULL
-    try:
-        guard = subprocess.Popen(_GUARD, stdin=read_end, stdout=null, stderr=null, process_group=0)
-        try:
-            yield guard.pid
-        finally:
-            _kill(guard.pid)
-            guard.wait()
-    finally:
-        os.close(read_end)
-        os.close(write_end)
 
 
 def ending(code: int) -> str:

@@ -282,18 +282,13 @@ PART = "cmdstan"
 """Folder of assembled homes in the user's cache."""
 
 
-def default_cache() -> Path:
-    """Return the folder of assembled homes."""
-    return user_cache(PART)
-
-
 def assembled_path() -> Path | None:
     """Return the path of the home for this compiler and wheel, whether it exists or not; None without either."""
     try:
         name = folder_name(find_toolchain(), find_wheel())
     except HomeBuildError:
         return None
-    return default_cache() / name
+    return user_cache(PART) / name
 
 
 def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
@@ -337,7 +332,7 @@ def assemble(
     if jobs is not None and jobs < 1:
         raise ArgumentError(f"`jobs` is {jobs}; it must be 1 or more.")
     toolchain, wheel = find_parts()
-    root = default_cache()
+    root = user_cache(PART)
     target = root / folder_name(toolchain, wheel)
     check_home_path(target.absolute(), "assembled")
     if jobs is None:
