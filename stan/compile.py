@@ -276,7 +276,15 @@ def _seal(compiled: Path) -> str:
 
 def _compile(product: _Product) -> None:
     """Compile and store a product, and in a home of ours its object; call with the product's lock held."""
-    with working_folder(NAME, _plain_folder(product.entry.parent)) as build:
+    candidates = (product.entry.parent, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
+    found = (folder.resolve() for folder in candidates if os.access(folder, os.W_OK))
+    plain = next((folder for folder in found if not unfit_character(folder)), None)
+    if plain is None:
+        raise StanProgramError(
+            f"`make` cannot compile in any of {', '.join(map(str, candidates))}, because their paths have "
+            "characters that it does not accept or because they are not writable. Set TMPDIR to another folder."
+        )
+    with working_folder(NAME, plain) as build:
         if product.home.origin != "assembled":
             _make(product, build)
         else:
@@ -331,15 +339,3 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
             f"`make` compiled {shown(path.name)} without an error but wrote no file; check the CmdStan directory "
             f"{product.home.path}."
         )
-
-
-def _plain_folder(preferred: Path) -> Path:
-    """Find a folder whose path `make` accepts: the preferred one, or one for temporary files."""
-    candidates = (preferred, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
-    for folder in candidates:
-        if not unfit_character(folder.resolve()) and os.access(folder, os.W_OK):
-            return folder.resolve()
-    raise StanProgramError(
-        f"`make` cannot compile in any of {', '.join(map(str, candidates))}: their paths have characters that it does "
-        "not accept, or they cannot be written to. Set TMPDIR to another folder."
-    )

@@ -346,7 +346,17 @@ def assemble(
         with building_lock(target, report):
             _sweep(target)
             if force or not is_complete(target):
-                _replace(target, toolchain, wheel, jobs, report)
+                partial, old = unfinished(target), unfinished(target)
+                try:
+                    _build(partial, target, toolchain, wheel, jobs, report)
+                    if target.exists():
+                        target.rename(
+                            old
+                        )  # removed later, so that there is nearly always a whole home
+                    partial.rename(target)
+                finally:
+                    shutil.rmtree(partial, ignore_errors=True)
+                    shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
@@ -359,19 +369,6 @@ def assemble(
         ) from error
     report("done")
     return read_home(target, "assembled")
-
-
-def _replace(target: Path, toolchain: Toolchain, wheel: Wheel, jobs: int, report: Progress) -> None:
-    """Build in a hidden folder, then move it to its place; call with the lock held."""
-    partial, old = unfinished(target), unfinished(target)
-    try:
-        _build(partial, target, toolchain, wheel, jobs, report)
-        if target.exists():
-            target.rename(old)  # removed later, so that there is nearly always a whole home
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _sweep(target: Path) -> None:
