@@ -54,7 +54,7 @@ def check_path(argument: str, value: Any) -> Path:
     text = os.fsdecode(value)
     if not text or "\0" in text:
         raise ArgumentError(
-            f"`{argument}` is {text!r}, which cannot be the name of a file; give a path."
+            f"`{argument}` is {text!r}, which is not a valid file name; give a path."
         )
     return Path(text)
 
@@ -110,7 +110,7 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
     x = as_numbers("x", x)
     if x.ndim != 2 or x.shape[1] != in_dim:
         raise ArgumentError(
-            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give (obs, {in_dim})."
+            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give an array (obs, {in_dim})."
         )
     if not len(x):
         raise ArgumentError("`x` has no rows; give at least one observation.")
@@ -125,8 +125,8 @@ def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (num_obs, out_dim):
         raise ArgumentError(
-            f"`y` has shape {given}, but {num_obs} rows of `x` and {out_dim} output(s) need "
-            f"({num_obs}, {out_dim})."
+            f"`y` must have shape ({num_obs}, {out_dim}), for the rows of `x` and the outputs of the "
+            f"network; got {given}."
         )
     _check_finite("y", y)
     return y
@@ -136,11 +136,11 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
     """Return a copy of class labels as int64 (obs,), or raise a clear error."""
     y = as_numbers("y", y)
     if y.shape != (num_obs,):
-        raise ArgumentError(f"`y` has shape {y.shape}; {num_obs} labels need ({num_obs},).")
+        raise ArgumentError(f"`y` must have shape ({num_obs},); got {y.shape}.")
     _check_finite("y", y[:, None])
     if (y != np.floor(y)).any() or y.min() < 0 or y.max() >= num_classes:
         raise ArgumentError(
-            f"`y` must hold labels 0 to {num_classes - 1} (one output a class); got values from "
+            f"`y` must contain labels from 0 to {num_classes - 1} (one output per class); got values from "
             f"{y.min():g} to {y.max():g}."
         )
     return y.astype(np.int64)
@@ -149,7 +149,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 def as_numbers(argument: str, value: Any) -> np.ndarray:
     """Return a copy as float64; reject other values than real numbers, and masked arrays."""
     if np.ma.is_masked(value):
-        raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
+        raise ArgumentError(f"`{argument}` has masked entries; fill them, or omit their rows.")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "c":
@@ -160,7 +160,7 @@ def as_numbers(argument: str, value: Any) -> np.ndarray:
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
             kind = f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
         raise ArgumentError(
-            f"`{argument}` must be an array of real numbers, all rows of one length; got {kind}."
+            f"`{argument}` must be an array of real numbers with rows of equal length; got {kind}."
         ) from error
 
 
@@ -268,7 +268,8 @@ def _bound(
         if unknown := [word for word in named if word not in known]:
             raise ArgumentTypeError(no_argument(unknown[0], name, known)) from None
         places = [word for word in known if kinds[word].startswith("POSITIONAL")]
-        hint = f"; name all but {', '.join(places)}" if len(given) > len(places) else ""
+        few = f"all but {', '.join(places)}" if places else "all"
+        hint = f"; pass {few} by name" if len(given) > len(places) else ""
         raise ArgumentTypeError(f"{name}: {error}{hint}.") from None
 
 
@@ -294,7 +295,7 @@ def kind_of(hint: Any) -> Kind | None:
     key, member = kind_of(parts[0]), kind_of(parts[-1])
     if issubclass(origin, Mapping):
         return Kind(
-            "a mapping of names",
+            "a mapping from names",
             lambda v: isinstance(v, Mapping) and _all(v, key) and _all(v.values(), member),
         )
     if key is None:
@@ -306,9 +307,8 @@ def kind_of(hint: Any) -> Kind | None:
         flat = not isinstance(given, np.ndarray) or given.ndim == 1
         return several and flat and fixed in (None, len(given)) and _all(given, key)
 
-    return Kind(
-        f"{'several' if fixed is None else f'a tuple of {fixed}'}, each {key.words}", allows
-    )
+    many = "a sequence of items" if fixed is None else f"a tuple of {fixed} items"
+    return Kind(f"{many} that are each {key.words}", allows)
 
 
 def _all(values: Iterable[Any], kind: Kind | None) -> bool:

@@ -31,7 +31,8 @@ class OnebasinError(Exception):
 
     def __reduce__(self) -> Any:
         """Pickle without calling the class, whose arguments are not the message alone."""
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
+        state = self.__dict__
+        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined]
 
 
 class ArgumentError(OnebasinError, ValueError):

@@ -32,7 +32,7 @@ def attach(
 
     def load(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"{module} has no `{name}`: choose among {', '.join(names)}.")
+            raise AttributeError(f"{module} has no `{name}`; it has {', '.join(names)}.")
         where, found = places[name]
         return getattr(import_module(where, package), found)
 

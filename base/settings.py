@@ -40,7 +40,7 @@ _KEPT = WrapValidator(_as_given)
 
 Count = Annotated[int, Field(ge=1, le=MOST), Rule("be a whole number of at least 1")]
 WholeNumber = Annotated[int, Field(ge=0, le=MOST), Rule("be a whole number of at least 0")]
-Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number, at least 2")]
+Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number of at least 2")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
 
 Positive = Annotated[

@@ -130,8 +130,8 @@ class Table:
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
-                    f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
-                    f"{len(self.columns)} `columns`: give one cell per column, None where empty."
+                    f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), but there are "
+                    f"{len(self.columns)} `columns`. Give one cell per column, and None if it is empty."
                 )
 
     @property

@@ -42,7 +42,7 @@ def dotted(named: Any) -> Any:
     for name, value in named.items():
         if (own := dotted(name)) in found:
             raise ArgumentError(
-                f"Two names would be stored as {own}, because a slash becomes a dot: rename one."
+                f"Two names would both be stored as {own}, because a slash becomes a dot. Rename one of them."
             )
         found[own] = value
     return found
@@ -129,7 +129,7 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
 def read_json_file(path: Path, *, error: type[Exception], argument: str = "data") -> dict[str, Any]:
     """Read a JSON object with each variable once, or raise `error`, which names the argument."""
     if path.is_dir():
-        raise error(f"`{argument}` is {path}, which is a folder; name a JSON file.")
+        raise error(f"`{argument}` is {path}, which is a folder; give a JSON file.")
     try:
         values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
     except OSError as reason:
         raise error(f"`{argument}` is {path}, which cannot be read: {reason.strerror}.") from reason
     except json.JSONDecodeError as reason:
-        remedy = ' Write {"N": 2, "y": [0.5, 1.5]}, an entry for each variable.' * (
+        remedy = ' Write an entry for each variable, such as {"N": 2, "y": [0.5, 1.5]}.' * (
             path.suffix == ".csv"
         )
         raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
@@ -145,7 +145,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         raise error(f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text.") from reason
     except KeyError as reason:
         raise error(
-            f"`{argument}` is {path}, which has {reason.args[0]} twice; give every variable once."
+            f"`{argument}` is {path}, which contains {reason.args[0]} twice; give each variable once."
         ) from None
     if not isinstance(values, dict):
         raise error(f"`{argument}` is {path}, which does not hold a JSON object of variables.")

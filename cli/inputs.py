@@ -140,7 +140,7 @@ def truth(
     known = f" nor a reference; the references are {', '.join(references)}" if references else ""
     raise StudyError(
         f"`--truth` is {chosen}, which is not one of the files to compare "
-        f"({there}){known or '; name it among them too'}."
+        f"({there}){known or '; list it with them'}."
     )
 
 

@@ -259,7 +259,7 @@ def compare(
     if name in files and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(
-            f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference with --truth."
+            f"`RUN.nc` is {what}, but a comparison needs at least two: add another, or name a reference with --truth."
         )
     x, y = _read_points(points) if points else (None, None)
     views = {file: inputs.read(run) for file, run in files.items()}
@@ -310,10 +310,12 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     except ClaimError as error:
         raise StudyError(f"`--points` is {path}, which {error}; {remedy}.") from None
     except ValueError as error:
-        raise StudyError(f"`--points` is {path}, which holds no plain arrays; {remedy}.") from error
+        raise StudyError(
+            f"`--points` is {path}, which contains no plain arrays; {remedy}."
+        ) from error
     if "x" not in held:
         there = ", ".join(held) or "nothing"
-        raise StudyError(f"`--points` is {path}, which holds {there} and no array x; {remedy}.")
+        raise StudyError(f"`--points` is {path}, which contains {there} but no array x; {remedy}.")
     return held["x"], held.get("y")
 
 

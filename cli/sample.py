@@ -77,7 +77,7 @@ def sample(
     definition = "stan" if file is None else "numpyro"
     if predictive_mb is not None and file is None:
         raise StudyError(
-            "`--predictive-mb` is for NumPyro models; quantities that a Stan program computes are kept whole."
+            "`--predictive-mb` applies only to NumPyro models; a Stan program's quantities are stored in full."
         )
     out = out or Path(f"{program.stem if file is None else file.name}.nc")
     adapt_from = given.pop("adapt_from", None)
@@ -111,7 +111,9 @@ def sample(
             try:
                 diagnosis = diagnose(view)
             except ValueError as error:
-                raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
+                raise StudyError(
+                    f"`{out}` was written, but cannot be diagnosed: {error}"
+                ) from error
             write_findings(str(out), diagnosis, name=out.stem, json=json, details=details)
     if not json:
         console.write_remark(f"wrote {out}", "good")

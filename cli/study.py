@@ -85,11 +85,13 @@ def study(
     from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:
-        raise UsageError("`--workers` does not apply with --scheduler, which has workers.")
+        raise UsageError(
+            "`--workers` cannot be combined with --scheduler, which has its own workers."
+        )
     chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
         if record:
-            raise UsageError("`--show` runs nothing: leave out --record.")
+            raise UsageError("`--show` runs nothing, so there is nothing to record: omit --record.")
         _, recorded = run.read_results(out or run.recorded(name, size), name)
         _write_findings(chosen, recorded, json=json)
         return

@@ -131,7 +131,7 @@ def headers() -> Path:
     spec = find_spec("jaxlib")
     if spec is None or spec.origin is None:
         raise HomeBuildError(
-            "jaxlib is not installed; onebasin needs its headers of XLA's interface."
+            "jaxlib is not installed; onebasin needs its headers for XLA's interface."
         )
     return Path(spec.origin).parent / "include"
 
@@ -151,7 +151,7 @@ def _compiled() -> Path:
         tools = find_toolchain()
     except HomeBuildError as error:
         raise HomeBuildError(
-            f"onebasin calls Stan programs through {SOURCE.name}. It brings no binary {binary_file().name} and cannot "
+            f"onebasin calls Stan programs through {SOURCE.name}. It has no binary {binary_file().name} and cannot "
             f"compile one. {error}"
         ) from None
     digest = hashlib.sha256(SOURCE.read_bytes())

@@ -451,7 +451,7 @@ def open_library(
             done = run_guarded([*driver(interface.file), *words], folder=folder)
             if done.code < 0:
                 raise StanRunError(
-                    f"{shown(program.path.stem)} {ending(done.code)} as its log density was evaluated in a separate "
+                    f"{shown(program.path.stem)} {ending(done.code)} while its log density was evaluated in a separate "
                     "process; check its functions and loops."
                 )
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)

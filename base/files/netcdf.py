@@ -65,7 +65,7 @@ def read_tree(
     It is an `error` if the file does not exist, is damaged or is not NetCDF, or has no such group; the message says
     that `writer` writes such files.
     """
-    wanted = f"`path` must name a file that {writer} wrote, and {path}"
+    wanted = f"`path` must name a file that {writer} wrote, but {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is not a file"
         what = "is a link to a file that does not exist" if path.is_symlink() else what
@@ -90,10 +90,10 @@ def read_tree(
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
-        raise error(f"{wanted} cannot be read: you lack the permission.") from reason
+        raise error(f"{wanted} cannot be read: you do not have permission.") from reason
     except Exception as reason:  # libraries may raise anything for a damaged file
         raise error(
-            f"{wanted} is not a readable NetCDF file: it is truncated, damaged or has a different format."
+            f"{wanted} is not a readable NetCDF file: it is truncated or damaged, or has a different format."
         ) from reason
     if group is not None and group not in tree.children:
         raise error(f"{wanted} has no group `{group}`.")

@@ -34,10 +34,10 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
-        raise ClaimError(f"claims {in_words(claimed)} of values, but has {size} bytes")
+        raise ClaimError(f"claims to hold {in_words(claimed)} of values, but has only {size} bytes")
     if claimed > (most := memory()):
         raise ClaimError(
-            f"holds {in_words(claimed)} of values, more than the {in_words(most)} of memory that is free here"
+            f"holds {in_words(claimed)} of values, but only {in_words(most)} of memory is free"
         )
 
 
@@ -86,7 +86,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except (OSError, ValueError):
         raise
     except Exception as error:  # zipfile may raise anything for a damaged file
-        raise ArgumentError("not an archive of plain arrays") from error
+        raise ArgumentError("is not an archive of plain arrays") from error
 
 
 def memory() -> int:

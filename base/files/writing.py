@@ -294,7 +294,7 @@ def check_output(
         )
     if kind and not force:
         raise refuse(
-            "which exists; choose a different name, or overwrite it with --force (force=True)."
+            "which already exists; choose a different name, or overwrite it with --force (force=True)."
         )
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
         raise refuse(f"but its name is too long: {_LONGEST_NAME} bytes are allowed.")

@@ -124,8 +124,8 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. It may refer to NumPy arrays and "
-            "numbers; open files, sockets and compiled libraries inside the function."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. It may use arrays and numbers "
+            "from outside. Open files, sockets and compiled libraries inside the function."
         ) from error
     finally:
         for module in own:
@@ -168,8 +168,8 @@ def connected(client: Any) -> Iterator[Any]:
         return
     if not isinstance(client, str) or "://" not in client:
         raise TaskError(
-            f"The cluster is {client!r}; give a distributed.Client, or the address of a Dask scheduler, such as "
-            "tcp://host:8786."
+            "`client` must be a distributed.Client, or the address of a Dask scheduler such as tcp://host:8786; got "
+            f"{client!r}."
         )
     try:
         made = Client(client, timeout=CONNECT_SECONDS, set_as_default=False)

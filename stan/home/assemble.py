@@ -148,8 +148,8 @@ def check_home_path(path: Path, origin: str) -> None:
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
-            f"{str(path)!r} ({origin}) has the character {odd!r} in its path, with which make cannot compile programs; "
-            "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and . _ - + @ only."
+            f"The path {str(path)!r} ({origin}) contains the character {odd!r}, with which make cannot compile "
+            "programs. Set CMDSTAN or XDG_CACHE_HOME to a path of only letters, digits and . _ - + @."
         )
 
 
@@ -330,7 +330,7 @@ def assemble(
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
-        raise ArgumentError(f"`jobs` is {jobs}; it must be 1 or more.")
+        raise ArgumentError(f"`jobs` must be at least 1; got {jobs}.")
     toolchain, wheel = find_parts()
     root = user_cache(PART)
     target = root / folder_name(toolchain, wheel)
@@ -360,12 +360,12 @@ def assemble(
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
-                f"The disk of `{root}` is full: a CmdStan home takes 1.2 GB. Make room, or set "
+                f"The disk of `{root}` is full: CmdStan takes 1.2 GB. Free some space, or set "
                 "XDG_CACHE_HOME to a folder on another disk."
             ) from error
         raise HomeBuildError(
-            f"The CmdStan home cannot be written under `{root}`: {error.strerror or error}. Set "
-            "XDG_CACHE_HOME to a folder that can be written."
+            f"CmdStan cannot be written to `{root}`: {error.strerror or error}. Set "
+            "XDG_CACHE_HOME to a folder that you can write to."
         ) from error
     report("done")
     return read_home(target, "assembled")

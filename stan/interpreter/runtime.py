@@ -218,7 +218,7 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
     """Reject a library with another layout: known defaults must appear where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
-            f"stanli {found} has ABI {library.stanli_abi_version()}, and this version of onebasin knows ABI {ABI}."
+            f"stanli {found} has ABI {library.stanli_abi_version()}, but this version of onebasin needs ABI {ABI}."
         )
     for name, (layout, defaults) in OPTIONS.items():
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))
@@ -229,7 +229,7 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         as_known = (getattr(options, field) == value for field, value in defaults.items())
         if not untouched or not all(as_known):
             raise InterpreterMissing(
-                f"stanli {found} has a layout of its {name} options that this version of onebasin does not know."
+                f"stanli {found} has a layout of its {name} options that this version of onebasin does not support."
             )
 
 
@@ -331,7 +331,7 @@ def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
         raise ProgramRefused(
-            f"stanli compiles to the form {head[:20]!r}, which onebasin does not know."
+            f"stanli compiles to the form {head[:20]!r}, which onebasin does not support."
         )
     return base64.b64decode(body)
 
