@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,8 +30,14 @@ class OnebasinError(Exception):
 
     def __reduce__(self) -> Any:
         """Pickle without calling the class, whose arguments are not the message alone."""
-        state = self.__dict__
-        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined]
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[OnebasinError], args: Any, fields: dict[str, Any]) -> OnebasinError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class ArgumentError(OnebasinError, ValueError):
