@@ -198,10 +198,10 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
 
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
-        if not kinds:  # at the first call, as annotations may name later imports
+        if not kinds:  # Wait for the first call: annotations may name later imports.
             own = inspect.unwrap(function)
             for name, hint in own.__annotations__.items():
-                # A name that is imported for type checkers alone cannot be evaluated.
+                # A name that is imported only for type checkers cannot be evaluated.
                 with suppress(NameError, AttributeError, TypeError):
                     hint = eval(hint, own.__globals__) if isinstance(hint, str) else hint
                     if (kind := kind_of(hint)) is not None:

@@ -22,7 +22,7 @@ def is_installed(package: str) -> bool:
     """Check whether a package can be imported, without importing it."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # `sys.modules` holds another object under this name
+    except ValueError:  # `sys.modules` has another object of this name.
         return False
 
 

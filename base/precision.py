@@ -18,7 +18,7 @@ def precision(dtype: str) -> Iterator[None]:
     JAX is not imported for it, since that takes a second and a block with a Stan program does not need it.
     """
     double = dtype == "float64"
-    if "jaxlib" in sys.modules:  # the module `jax` itself may be a lazy one that is not loaded yet
+    if "jaxlib" in sys.modules:  # `jax` itself may be a lazy module.
         import jax
 
         with jax.enable_x64(double):
@@ -33,7 +33,7 @@ def precision(dtype: str) -> Iterator[None]:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = before
-        if "jaxlib" in sys.modules:  # the block has imported it
+        if "jaxlib" in sys.modules:  # The block has imported JAX.
             import jax
 
             chosen = (before or "").lower() in ("1", "true", "yes", "on", "y", "t")

@@ -58,18 +58,18 @@ class ProgressBars:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=8),  # so that a chain's line fits into 80 columns
+            BarColumn(bar_width=8),  # A chain's line then fits into 80 columns.
             MofNCompleteColumn(),
             _TimeLeftColumn(),
             console=console,
             disable=self._notebook or not self._seen,
             transient=True,
-            speed_estimate_period=300.0,  # chains move in steps
+            speed_estimate_period=300.0,  # Chains advance in steps.
         )
         self._lock = RLock()
         self._message, self._shown_at = "", 0.0
         self._output: Any = None
-        # Only the thread that runs a notebook's cell knows the cell of an output.
+        # Only the thread that runs a notebook's cell knows where its output belongs.
         self._cell = contextvars.copy_context()
         self._together: int | None = None
         self._name, self._each, self._total, self._done = "", 0, 0, dict[int, int]()
@@ -202,10 +202,7 @@ class ChainBar:
         known = _known(**facts)
         before, phase = self._phase, self._phase_at(done)
         self._phase = phase
-        if (before, phase) == (
-            "warmup",
-            "sampling",
-        ):  # a second try may start again with the warmup
+        if (before, phase) == ("warmup", "sampling"):  # A retry may go back to the warmup.
             record(f"{self._name} has warmed up{known and f':{known}'}")
         self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 

@@ -47,7 +47,7 @@ class _Lines(logging.Handler):
         self._room = PRINTED_BYTES
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name != LOGGER.name:  # output of the user's program
+        if record.name != LOGGER.name:  # The user's program printed this.
             if self._room <= 0:
                 return
             self._room -= len(record.getMessage())

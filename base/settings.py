@@ -91,7 +91,7 @@ def descriptions(function: Callable[..., Any]) -> dict[str, str]:
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:
     first = error.errors()[0]
-    if not first["loc"]:  # raised by the class's own check of several fields
+    if not first["loc"]:  # The class itself checks several fields together.
         return first["ctx"]["error"]
     name, value = str(first["loc"][0]), first["input"]
     known = {field.name: field for field in fields(cls)}
@@ -105,7 +105,7 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
     hint = "" if default is MISSING else f" The default is {default!r}."
     field = cls.__pydantic_fields__[name]
     parts = [*field.metadata, field.annotation]
-    for part in parts:  # the list grows: the arguments of a type are appended below
+    for part in parts:  # The list grows: the arguments of a type are appended below.
         if isinstance(part, Rule):
             return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
         if get_origin(part) is Literal:

@@ -85,7 +85,7 @@ class Column:
 
     name: str
     digits: int = 3  # Significant digits of its numbers.
-    decimals: int | None = None  # Decimals, in the place of `digits`.
+    decimals: int | None = None  # Decimal places, instead of `digits`.
     unit: str = ""  # Shown small under the heading.
     limits: tuple[float, ...] = ()  # Limits from which the decimals must distinguish a number.
 
@@ -112,7 +112,7 @@ class RowGroup:
 
     heading: Row  # The row that is always shown: a name, and a summary such as the worst R-hat.
     rows: tuple[Row, ...] = ()
-    open: bool = False  # The rows are shown from the start.
+    open: bool = False  # Whether the rows are shown from the start.
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Table:
     columns: tuple[Column | str, ...]
     rows: tuple[Row, ...] = ()
     caption: str = ""
-    groups: tuple[RowGroup, ...] = ()  # Rows that fold, after the others.
+    groups: tuple[RowGroup, ...] = ()  # Groups of rows that fold, after the other rows.
     sortable: bool = True
 
     def __post_init__(self) -> None:

@@ -194,7 +194,7 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
     out = stdout()
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        lines: list[Text] = []  # rich would break long words
+        lines: list[Text] = []  # rich would break long words.
         margin, end = " " * indent, 0
         for line in wrap(
             text.plain,

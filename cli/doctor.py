@@ -33,7 +33,7 @@ class Check:
     detail: str
     remedy: str = ""
     engine: str = ""  # The engine that needs it.
-    asked: bool = False  # The user has set it up, so that a failure matters.
+    asked: bool = False  # Whether the user has set it up, so that a failure matters.
 
     @property
     def flag(self) -> Flag:
@@ -72,7 +72,7 @@ def doctor(
             said = f"the engine {engine} {'works' if works else 'does not work'}"
             console.write_remark(said, "good" if works else "bad" if needed else "warn")
     for check in checks:
-        if check.flag == "bad":  # the first thing to do
+        if check.flag == "bad":  # Fix this first.
             console.say(f"onebasin: {check.remedy}")
             raise typer.Exit(1)
 
@@ -119,7 +119,7 @@ def _jax() -> Check:
         devices = ", ".join(str(device) for device in jax.devices())
         computed = jax.numpy.arange(3.0) * 2
         good, precision = computed.tolist() == [0.0, 2.0, 4.0], str(computed.dtype)
-    except Exception as error:  # a device's plugin may raise anything
+    except Exception as error:  # A device's plugin may raise any error.
         words = (str(error).strip().splitlines() or [type(error).__name__])[0]
         asked = {n: os.environ[n] for n in _JAX_DEVICES if os.environ.get(n)}
         said = ", ".join(f"{name} ({value})" for name, value in asked.items())

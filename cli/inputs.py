@@ -45,7 +45,7 @@ def read(
             return recorded_density(view, trusted=program is not None)
         from onebasin.inference.density.evaluate import log_density
 
-        files = ExitStack()  # open as long as `evaluate` exists
+        files = ExitStack()  # Open as long as `evaluate` exists.
         target = files.enter_context(opened(program, data))
 
         def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
@@ -85,7 +85,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
     from onebasin.posteriors.open import grouped, stem
 
     groups = grouped(runs)
-    files = [os.path.realpath(file) for group in groups for file in group]  # loops of links too
+    files = [os.path.realpath(file) for group in groups for file in group]  # Links may be loops.
     if len(set(files)) < len(files):
         raise ArgumentError("`RUN.nc` is given twice: give every posterior file once.")
     stems = [stem([Path(os.path.realpath(file)) for file in group]) for group in groups]
@@ -93,7 +93,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
         names = ["/".join(path.parts[-depth:]) for path in stems]
         if len(set(names)) == len(names):
             return dict(zip(names, groups, strict=True))
-    whole = [str(group[0]) for group in groups]  # run.nc next to run.zarr
+    whole = [str(group[0]) for group in groups]  # Such as run.nc next to run.zarr.
     return dict(zip(whole, groups, strict=True))
 
 

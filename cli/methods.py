@@ -95,7 +95,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             f"`--method` is {word}, which works only for Stan programs; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
-    # Reject options that do not apply to the method or the engine, or that the word fixes.
+    # Reject options that do not apply to the method or the engine, or that the method's name fixes.
     own = [each.name for each in fields(method)]
     known = [name for name in own if name not in fixed and name not in method.networks_alone]
     without = () if definition == "numpyro" else method.numpyro_alone

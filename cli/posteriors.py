@@ -98,7 +98,7 @@ def align(
     from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.posteriors.writing import write_tree
 
-    inputs.symmetry(exchangeable)  # raises before any file is read
+    inputs.symmetry(exchangeable)  # Fail before any file is read.
     out = out or Path(f"{inputs.title(run).stem}-aligned.nc")
     read = [*run, *([Path(reference)] if inputs.names_file(reference) else [])]
     with inputs.claimed(out, inputs.files_of(read), force=force):
@@ -142,7 +142,7 @@ def report(
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
-    inputs.symmetry(exchangeable)  # raises before any file is read
+    inputs.symmetry(exchangeable)  # Fail before any file is read.
     named = inputs.posteriors(runs)
     against = inputs.truth(named, truth)
     out = out or Path(f"{Path(against).name if len(named) == 1 else 'report'}.html")
@@ -172,7 +172,7 @@ def convert(
 
     with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
-        _ = view.posterior  # raises if the file is not a posterior
+        _ = view.posterior  # Fail if the file is not a posterior.
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")
 
@@ -193,7 +193,7 @@ def write_findings(
     if not details:
         console.write_sentence("More: --details")
         return
-    # With details: numbers, alignment and every check.
+    # With --details, numbers, alignment and every check follow.
     from onebasin.analysis.report import aligned_table, health_table
 
     table = health_table({name: diagnosis})
@@ -288,7 +288,7 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-    several = len(comparison.moments) > 1  # the terminal has a table for each
+    several = len(comparison.moments) > 1  # Each has a table.
     means = means_table(comparison, FEW if several and not details else MEANS)
     if means is not None:
         console.write_table(means)
@@ -361,7 +361,7 @@ def predict(
             console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
     if out is not None and json:
-        console.say(f"wrote {out}")  # on stderr: only JSON is printed
+        console.say(f"wrote {out}")  # Only JSON goes to stdout.
     elif out is not None:
         console.write_remark(f"wrote {out}", "good")
 

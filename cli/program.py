@@ -49,14 +49,14 @@ def explain(error: Exception, command: str) -> int:
     of_system = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.strerror)
     if isinstance(cause, Interrupted):
         message, code = str(cause), INTERRUPTED
-    elif hasattr(cause, "format_message"):  # the parser's own
+    elif hasattr(cause, "format_message"):  # The parser raised it.
         message, code = usage(cause), MISUSED
     elif not ours and not of_system:
         message, code = report_bug(cause, command), BUG
     else:
         message = str(error) if isinstance(error, CommandError) else message_of(error)
         code = MISUSED if isinstance(cause, UsageError) else FAILED
-    with suppress(OSError):  # the terminal may be gone
+    with suppress(OSError):  # The terminal may be gone.
         console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
     return code
 
@@ -118,7 +118,7 @@ def program(words: Sequence[str]) -> typer.Typer:
         help="Inference for models whose components are interchangeable, in NumPyro and in Stan.",
         cls=CommandGroup,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # its tables leave little width for the texts
+        rich_markup_mode=None,  # Its tables leave little width for text.
     )
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
@@ -153,7 +153,7 @@ def run(arguments: Sequence[str]) -> int:
                 standalone_mode=False,
                 obj=command_line(words),
             )
-    except SystemExit as end:  # raised by completion
+    except SystemExit as end:  # Shell completion raises it.
         completes = asked or any(word.endswith("-completion") for word in words)
         if isinstance(end.code, int) and completes:
             return end.code
@@ -162,6 +162,6 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise (error.error if isinstance(error, CommandError) else error) from None
         return explain(error, command_line(words))
-    if code == INTERRUPTED:  # by a command without its own message
+    if code == INTERRUPTED:  # The command printed no message.
         return explain(typer.Abort(), command_line(words))
     return code if isinstance(code, int) else 0

@@ -39,8 +39,8 @@ class Request:
     method: Method
     seed: int
     exchangeable: Symmetry = ()
-    find: bool = True  # Look for the symmetry where none is declared.
-    predictive_mb: float | None = None  # Limit of a NumPyro model's groups.
+    find: bool = True  # Search for the symmetry if none is declared.
+    predictive_mb: float | None = None  # Size limit of a NumPyro model's groups, in MB.
     command: str = ""  # As it was typed.
     asked: str = ""  # The engine; empty for the default.
     start: Path | None = None  # Initial values, or a posterior to draw them from.
@@ -127,7 +127,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
         check_output(request.out, force=True, inputs=request.inputs, **refused)
         if request.model is None and not request.asked:
             target = bound(target, None)
-            if reason := target.stan_program.choice.reason:  # not the interpreter
+            if reason := target.stan_program.choice.reason:  # CmdStan runs it.
                 say(reason.removesuffix("."))
         engine = chosen(target, type(request.method), request.asked or None)[0]
         target = bound(target, engine)
@@ -158,7 +158,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
                 try:
                     tree = _sample(request, target, force=force, progress=progress, say=say)
                 except BaseException:
-                    if not was_there and not request.checkpoint.exists():  # nothing was drawn
+                    if not was_there and not request.checkpoint.exists():  # No draws were made.
                         request.log.unlink(missing_ok=True)
                     raise
             _clear(request, say)
@@ -176,7 +176,7 @@ def _sample(
     settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     told = {"versions": versions(), "settings": settings}
     with logged_to(request.log), story(request.command, **told):
-        # Computed first, since the user may edit the files during the run.
+        # Compute it first, since the user may edit the files during the run.
         mark = _fingerprint(request, target, say)
         try:
             tree = inference.infer(

@@ -47,7 +47,7 @@ STANLI, CMDSTAN = "stanli", "cmdstan"
 class Accepted:
     """A program that the interpreter runs."""
 
-    form: str  # The program as the interpreter takes it.
+    form: str  # The program in the interpreter's form.
     jacobian: str  # The same without its model block.
     info: ProgramInfo
     warning: str = ""  # The interpreter's warning about parts that it computes slowly.
@@ -72,7 +72,7 @@ def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
         load()
     except InterpreterMissing as reason:
         return Refused(str(reason).removesuffix("."), installed=False)
-    numbers = {}  # the program may not need the other data
+    numbers = {}  # The program may not need the other data.
     for name, value in data.items():
         with suppress(StanError):
             check_numbers({name: value})
@@ -162,7 +162,7 @@ class Choice:
     engine: str
     reason: str = ""
     """Why onebasin did not choose the interpreter, as a sentence; empty if it did, or if the user chose."""
-    accepted: Accepted | None = None  # The program as the interpreter takes it.
+    accepted: Accepted | None = None  # The program in the interpreter's form.
 
 
 def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Choice:

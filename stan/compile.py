@@ -86,7 +86,7 @@ class Translation:
     """A program with its includes, as C++."""
 
     info: ProgramInfo
-    source: bytes  # Without the includes.
+    source: bytes  # The program without its includes.
     cpp: bytes
 
 
@@ -292,7 +292,7 @@ def _compile(product: _Product) -> None:
             with building_lock(kept.entry):
                 if kept.is_whole:
                     given = build / f"kept-{_OBJECT}"
-                    shutil.copy(kept.entry / _OBJECT, given)  # make may not accept the cache's path
+                    shutil.copy(kept.entry / _OBJECT, given)  # make may reject the cache.
                     _make(product, build, f"MODEL_OBJECT={given}")
                 else:
                     _make(product, build, "KEEP_OBJECT=true")
@@ -323,7 +323,7 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         done = run_guarded(
             [tool, *product.variables, *variables, build / product.file],
             folder=product.folder,
-            environment=build_environment() | {"TMPDIR": str(build)},  # a killed compiler's files
+            environment=build_environment() | {"TMPDIR": str(build)},  # Removed if it is killed.
         )
     except FileNotFoundError:
         raise StanProgramError(

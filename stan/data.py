@@ -64,7 +64,7 @@ def _array(name: str, value: Any) -> np.ndarray:
         return np.zeros(0)
     try:
         return np.asarray(value)
-    except ValueError:  # NumPy's message does not name the variable
+    except ValueError:  # NumPy's message does not name the variable.
         raise _ragged(name) from None
 
 

@@ -89,7 +89,7 @@ def load_calls() -> ctypes.CDLL:
     if file.is_file() and f"{digest}  {SOURCE.name}" in SUMS.read_text(encoding="utf-8"):
         try:
             return _declared(file)
-        except OSError:  # linked for a different C library
+        except OSError:  # The binary is linked to a different C library.
             pass
     return _declared(_compiled())
 

@@ -272,7 +272,7 @@ class StanLibrary:
         return {
             name: columns[name].extract_reshape(rows).reshape(*lead, *columns[name].dimensions)
             if name in columns
-            else np.empty((*lead, *shape))  # an empty array, without names of entries
+            else np.empty((*lead, *shape))  # An empty array has no entries to name.
             for name, shape in self.variables(**flags).items()
         }
 
@@ -441,7 +441,7 @@ def open_library(
         if choice.reason and program.choice is None and progress is not None:
             progress(choice.reason.removesuffix("."))
         compiled, info = compile_library(program.path, threads=threads, progress=progress)
-        interface = Interface(compiled)  # loaded at once, as the file may be removed from the cache
+        interface = Interface(compiled)  # Load it now: the file may be removed from the cache.
     with working_folder("library") as folder:
         file = write_data(program, info, folder)
         text = file.read_text(encoding="utf-8")

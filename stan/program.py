@@ -50,7 +50,7 @@ _USUAL = ("y", "Y", "y_obs", "obs")
 class Roles:
     """The user's assignment of a program's quantities to groups; other quantities follow the convention."""
 
-    # Name of the data to name of the quantity; the convention finds the data of the name `""`.
+    # Maps names of data to names of quantities; if the data's name is `""`, the convention finds the data.
     log_likelihood: Mapping[str, str] = field(default_factory=dict)
     posterior_predictive: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 class ProgramQuantities:
     """A program's quantities, sorted by group."""
 
-    # Name in the group, which is that of the data if they are known, to the program's name.
+    # Maps names in the group (those of the data, if they are known) to the program's names.
     log_likelihood: dict[str, str]
     posterior_predictive: dict[str, str]
     log_prior: tuple[str, ...]
@@ -179,11 +179,11 @@ def _terms(
     found: dict[str, str] = {}
     for name, shape in shapes.items():
         match = _LOG_LIKELIHOOD.match(name)
-        if match is None or not shape:  # a scalar is the sum of the terms
+        if match is None or not shape:  # A scalar is the sum of the terms.
             continue
         stem = match["before"] or match["after"]
         if stem and _of_terms(shape, data, (stem,), alone=False) is None:
-            continue  # the log likelihood of other data, such as a test set
+            continue  # It belongs to other data, such as a test set.
         found.setdefault(stem or _of_terms(shape, data, likely) or name, name)
     return found
 
@@ -389,7 +389,7 @@ def _existing(path: str | Path) -> Path:
     if _is_text(path):
         text = str(path)
         return _stored(f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.stan", text)
-    path = Path(os.path.realpath(check_path("path", path)))  # a loop of links too
+    path = Path(os.path.realpath(check_path("path", path)))  # It also accepts a loop of links.
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(
             f"`path` is {path}, which is not an existing .stan file.{nearby(path)}"

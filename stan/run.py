@@ -56,7 +56,7 @@ class CommandStart:
     """The start of a run."""
 
     seed: int
-    chain: int | None = None  # From 1: chains with one seed use different parts of its stream.
+    chain: int | None = None  # From 1; chains with the same seed use different parts of its stream.
     # A file of values, or the radius around 0 in the unconstrained space; by default CmdStan's radius of 2.
     init: Path | float | None = None
 
@@ -204,7 +204,7 @@ def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path
     if absent:
         raise lacking(", ".join(absent), definition.path.name, definition.data)
     path = folder / "data.json"
-    # Other variables are left out: they are not a mistake.
+    # Other variables are allowed, but not written.
     declared = {name: definition.data[name] for name in info.inputs}
     check_numbers(declared)
     with replacing(path) as part:
@@ -302,7 +302,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
                 method = {name: array for name, array in arrays.items() if name.endswith("__")}
                 variables = {name: array for name, array in arrays.items() if name not in method}
                 yield Output(method, variables, comments)
-    except ValueError as error:  # also pandas' ParserError
+    except ValueError as error:  # This includes pandas' ParserError.
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric."
         ) from error
@@ -314,7 +314,7 @@ def keep_whole_rows(path: Path) -> int:
     with path.open("rb") as file:
         for line in file:
             comment = line.startswith(b"#")
-            if not line.endswith(b"\n") or b"\0" in line:  # zeros appear after a power cut
+            if not line.endswith(b"\n") or b"\0" in line:  # Zeros appear after a power cut.
                 break
             if not comment:
                 if width is not None and line.count(b",") != width:

@@ -28,10 +28,10 @@ def user_cache(part: str = "") -> Path:
     """
     top = platformdirs.user_cache_path("onebasin")
     for place in {top, top / part}:
-        if os.name == "nt" or not os.access(place, os.F_OK):  # Windows keeps users' folders private
+        if os.name == "nt" or not os.access(place, os.F_OK):  # Windows keeps them private.
             continue
         found = place.stat()
-        # Trust the machine's administrator, number 0, as for the programs of the system.
+        # Trust root (user 0), who also owns the system's programs.
         if found.st_uid not in (os.geteuid(), 0):
             raise CacheError(
                 f"The cache {place} belongs to another user (number {found.st_uid}), but onebasin runs programs from "
@@ -91,7 +91,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     from jax.experimental.compilation_cache import compilation_cache
 
     if folder is not None:
-        from ..checks import check_path  # here: commands that only name the cache load no NumPy
+        from ..checks import check_path  # Here, because it loads NumPy.
 
         chosen = check_path("folder", folder).resolve()
         chosen.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     else:
         chosen = make_user_cache(COMPILED)
     if jax.config.jax_compilation_cache_dir != str(chosen):
-        # JAX has opened its cache, or found none, when it first compiled.
+        # JAX opened its cache, or found none, when it first compiled.
         compilation_cache.reset_cache()
         jax.config.update("jax_compilation_cache_dir", str(chosen))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

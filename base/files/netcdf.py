@@ -41,7 +41,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
                 target[place] = values
 
     with sealing(path, new=new) as part, Sink(part) as file, h5netcdf.File(file, "w") as whole:
-        # Like `DataTree.to_netcdf`, but for variables that are still in files, and without importing Dask.
+        # This does the work of `DataTree.to_netcdf`, also for variables in files, and without Dask.
         root = H5NetCDFStore(whole, mode="w")
         for node in tree.subtree:
             store = root if node is tree else root.get_child_store(node.path)
@@ -80,7 +80,7 @@ def read_tree(
         if lazy:
             tree = open_tree(path)
             if seal is Seal.UNSEALED:
-                for node in tree.subtree:  # find damage now rather than at the first use
+                for node in tree.subtree:  # Find damage now, not at the first use.
                     for variable in node.data_vars.values():
                         for piece in pieces(variable) if variable.ndim else [variable]:
                             _ = piece.values
@@ -91,7 +91,7 @@ def read_tree(
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
         raise error(f"{wanted} cannot be read: you do not have permission.") from reason
-    except Exception as reason:  # libraries may raise anything for a damaged file
+    except Exception as reason:  # Libraries may raise any error for a damaged file.
         raise error(
             f"{wanted} is not a readable NetCDF file: it is truncated or damaged, or has a different format."
         ) from reason
@@ -168,7 +168,7 @@ PIECE: int = 2**22
 
 def is_in_file(variable: xr.DataArray) -> bool:
     """Check whether a variable's numbers are still in a file."""
-    return not variable.variable._in_memory  # xarray has no public name for it
+    return not variable.variable._in_memory  # xarray has no public name for it.
 
 
 def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:

@@ -48,7 +48,7 @@ def check_hdf5(path: Path) -> None:
     with h5py.File(path) as file:
         claimed, seen = 0, {h5py.h5o.get_info(file.id).addr}
 
-        def add(name: str, link: object) -> str | None:  # HDF5 calls it, so it must not raise
+        def add(name: str, link: object) -> str | None:  # HDF5 calls it, so it must not raise.
             nonlocal claimed
             if not isinstance(link, h5py.HardLink):
                 return "has links to other files, which NetCDF does not allow"
@@ -85,7 +85,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError):
         raise
-    except Exception as error:  # zipfile may raise anything for a damaged file
+    except Exception as error:  # zipfile may raise any error for a damaged file.
         raise ArgumentError("is not an archive of plain arrays") from error
 
 
@@ -97,9 +97,9 @@ def memory() -> int:
         names = ("MemAvailable", "SwapFree")
         found.append(1024 * sum(int(facts[name].split()[0]) for name in names))
     except (OSError, ValueError, KeyError):
-        with suppress(ValueError, OSError, AttributeError):  # macOS: all memory
+        with suppress(ValueError, OSError, AttributeError):  # On macOS, count all memory.
             found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):  # no container, or the word "max"
+    with suppress(OSError, ValueError):  # There is no container, or no limit ("max").
         found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     with suppress(ImportError):  # Windows
         import resource

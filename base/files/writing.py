@@ -65,13 +65,13 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         if error.errno not in _NO_LOCKS:
             raise
         notice(f"{place.parent} has no locks: make sure that no two commands write the same file")
-    with suppress(OSError):  # a full disk; the lock works without a name too
+    with suppress(OSError):  # On a full disk, the lock works without a name.
         words = shlex.join([Path(sys.argv[0] or "python").name, *sys.argv[1:]])[:200]
         place.write_text(f"process {os.getpid()} (`{words}` on {socket.gethostname()})")
     try:
         yield
     finally:
-        with suppress(OSError):  # before the release: a process that waits then makes a new file
+        with suppress(OSError):  # Before the release, so that a waiting process makes a new file.
             place.unlink()
         lock.release()
 
@@ -120,7 +120,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
             )
             raise WriteError(path, f"{path} {why}") from error
         raise
-    # Some file systems cannot flush a folder; the file is whole all the same.
+    # Some file systems cannot flush a folder, but the file is complete anyway.
     with suppress(OSError):
         flush(path.parent)
     if place != path:
@@ -129,7 +129,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 def flush(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk."""
-    # Windows flushes what is open for writing alone.
+    # Windows flushes only files that are open for writing.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -155,7 +155,7 @@ def _put(part: Path, path: Path, *, new: bool) -> Path:
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):  # a disk that failed may fail again; the first error tells more
+    with suppress(OSError):  # The disk may fail again; the first error tells more.
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -179,13 +179,13 @@ def sweep(folder: Path) -> None:
 
 def is_running(pid: int) -> bool:
     """Check whether a process of this number is at work on this machine, as far as can be known."""
-    if os.name == "nt":  # where `os.kill` would end the process
+    if os.name == "nt":  # There, `os.kill` would end the process.
         return True
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # another user's
+    except PermissionError:  # It belongs to another user.
         pass
     return True
 
@@ -281,7 +281,7 @@ def check_output(
                 raise refuse("which is a folder with other files: choose a different name.")
             kind = stat.S_IFREG
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
-            # The folder of the file, or the nearest existing one above it.
+            # Try the file's folder, or the nearest parent that exists.
             above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
             tempfile.TemporaryFile(dir=above).close()
     except OSError as reason:
@@ -304,7 +304,7 @@ def _is_same(path: Path, other: Path) -> bool:
     """Check whether two paths lead to one file, by links too."""
     try:
         return path.samefile(other)
-    except OSError:  # one of them is not there
+    except OSError:  # One of them does not exist.
         return os.path.realpath(path) == os.path.realpath(other)
 
 

@@ -90,7 +90,7 @@ def ending(code: int) -> str:
 
 
 def _kill(group: int) -> None:
-    # The group may be empty, which is a PermissionError on macOS.
+    # On macOS, an empty group raises PermissionError.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -110,7 +110,7 @@ def run_guarded(
     lines, head, tail, count = queue.SimpleQueue[bytes](), bytearray(), bytearray(), 0
     with started(command, folder=folder, environment=environment) as process:
         assert process.stdout is not None
-        own = os.dup(process.stdout.fileno())  # the block may close the original first
+        own = os.dup(process.stdout.fileno())  # The block may close the original.
         threading.Thread(target=_read, args=(own, lines), daemon=True).start()
         while True:
             _check(cancel)
@@ -118,7 +118,7 @@ def run_guarded(
                 line = lines.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 continue
-            if not line:  # the program has closed its stdout
+            if not line:  # The program has closed its stdout.
                 break
             count += len(line)
             (head if len(head) < KEPT_BYTES else tail).extend(line)
@@ -129,7 +129,7 @@ def run_guarded(
         left_out = count - len(head) - len(tail)
         between = f"\n... {left_out} bytes are left out ...\n".encode() if left_out else b""
         text = (head + between + tail).decode(errors="replace")
-        while True:  # a program may close its stdout and continue
+        while True:  # A program may close its stdout and continue.
             _check(cancel)
             with suppress(subprocess.TimeoutExpired):
                 return Finished(process.wait(_LOOK_SECONDS), text)

@@ -26,14 +26,12 @@ INTERRUPTION = "interrupted; files are written completely or not at all"
 PATIENCE_SECONDS = 5.0
 UNHEARD_SECONDS = 2.0
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
-_SIGNALS = tuple(
-    getattr(signal, name) for name in _NAMES if hasattr(signal, name)
-)  # few on Windows
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 def run_as_process(command: Callable[[], int]) -> int:
     """Run a command that has this process to itself; return its exit code."""
-    # Open the null device in the place of a closed stdin, stdout or stderr, so that no file of ours gets its number.
+    # Replace a closed stdin, stdout or stderr by the null device, so that no other file gets its number.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -50,12 +48,12 @@ def run_as_process(command: Callable[[], int]) -> int:
         code = INTERRUPTED
         with suppress(OSError):
             os.write(2, f"onebasin: {INTERRUPTION}\n".encode())
-    except SystemExit as end:  # a library ends the process so when the reader of a pipe is gone
+    except SystemExit as end:  # A library raises it when the reader of a pipe is gone.
         stopping.end()
         code = end.code if isinstance(end.code, int) else FAILED
         # A command writes to stdout after its work, so `onebasin diagnose run.nc | head -1` has not failed. Progress
         # goes to stderr: if its reader is gone too, the work was not finished.
-        if end.code == FAILED and hasattr(select, "poll"):  # not on Windows
+        if end.code == FAILED and hasattr(select, "poll"):  # Windows lacks it.
             poll = select.poll()
             poll.register(2, 0)
             code = FAILED if poll.poll(0) else DONE
@@ -96,12 +94,12 @@ class _Stopping:
             raise KeyboardInterrupt
         if now - self._since > PATIENCE_SECONDS:
             if sys.stderr.isatty():
-                os.write(2, b"\x1b[?25h")  # show the cursor again
+                os.write(2, b"\x1b[?25h")  # Show the cursor again.
             os._exit(INTERRUPTED)
 
     def _leave_if_unheard(self, read_end: int) -> None:
         """End the process if compiled code keeps Python from handling a signal."""
-        while os.read(read_end, 1):  # a byte comes as soon as the signal does
+        while os.read(read_end, 1):  # Every signal writes a byte at once.
             time.sleep(UNHEARD_SECONDS)
             if self._since is None:
                 with suppress(OSError):

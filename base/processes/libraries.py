@@ -17,10 +17,8 @@ def prepare_jax() -> None:
     """
     from ..files.cache import COMPILED, keep_compiled, make_user_cache
 
-    with suppress(OSError):  # JAX works without a cache
-        if (
-            "jaxlib" in sys.modules
-        ):  # the module `jax` itself may be a lazy one that is not loaded yet
+    with suppress(OSError):  # JAX works without a cache.
+        if "jaxlib" in sys.modules:  # `jax` itself may be a lazy module.
             import jax
 
             jax.config.update("jax_enable_x64", True)

@@ -70,7 +70,7 @@ def start(
     hear({})
 
     def watch(lines: str) -> None:
-        for line in lines.split("\n"):  # `splitlines` would split at the mark too
+        for line in lines.split("\n"):  # `splitlines` would also split at the mark.
             if line.startswith(_SEPARATOR):
                 hear(json.loads(line.removeprefix(_SEPARATOR)))
 
@@ -118,7 +118,7 @@ def carried_out(order: bytes) -> bytes:
         written: bytes = cloudpickle.dumps(found)
         if isinstance(found, Exception):
             pickle.loads(written)
-    except Exception:  # a library's error that cannot be pickled
+    except Exception:  # Some libraries' errors cannot be pickled.
         return pickle.dumps(TaskError(error_in_words(found)))
     return written
 
@@ -151,7 +151,7 @@ def main() -> int:
     from .libraries import prepare_jax, quieten_stan
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # for output of libraries
+    os.dup2(2, 1)  # Libraries' output goes to stderr.
     _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
     prepare_jax()
     quieten_stan()
@@ -165,6 +165,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    from . import task_process  # the module that tasks import; this one is `__main__`
+    from . import task_process  # Tasks import this module, which runs here as `__main__`.
 
     sys.exit(run_as_process(task_process.main))

@@ -97,7 +97,7 @@ def run_tasks[T](
             for key in ready[: room - len(at_work)]:
                 waiting.remove(key)
                 at_work[pool.submit(work, key, result)] = key
-            # The wait is short, since Ctrl-C does not interrupt a long one on every system.
+            # Wait briefly: on some systems, Ctrl-C does not interrupt a long wait.
             for future in wait(at_work, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 key = at_work.pop(future)
                 ended.add(key)
@@ -200,7 +200,7 @@ def _on_cluster(
         def attempt(key: str, order: bytes) -> bytes:
             numbers[key] += 1
             # Dask groups tasks by the first part of their keys. Tasks of one group wait at the scheduler until a
-            # thread is free, also of a worker that joins later.
+            # thread is free, even on a worker that joins later.
             future = client.submit(
                 run_on_worker,
                 order,
@@ -239,6 +239,6 @@ def _on_cluster(
             yield attempt
         finally:
             client.cancel(list(futures), force=True)
-            with suppress(Exception):  # a scheduler that is gone
+            with suppress(Exception):  # The scheduler may be gone.
                 client.unsubscribe_topic(topic)
                 client.unregister_worker_plugin(topic)

@@ -68,7 +68,7 @@ def activate(home: Home) -> None:
 def read_home(path: Path, origin: Origin) -> Home:
     """Check that ``path`` is a CmdStan directory whose path `make` accepts, and read its version."""
     advice = "It must be the top directory of a CmdStan installation, the one with `makefile`."
-    if not os.path.isdir(path):  # `Path.is_dir` raises without permission
+    if not os.path.isdir(path):  # `Path.is_dir` raises without permission.
         raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
     try:
         makefile = (path / "makefile").read_text(encoding="utf-8", errors="replace")
@@ -82,7 +82,7 @@ def read_home(path: Path, origin: Origin) -> Home:
         raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) names no version. {advice}")
     major, minor, patch = (int(part) for part in match.groups())
     if os.path.isfile(path / MARKER):
-        origin = "assembled"  # `activate` has set CMDSTAN to our own
+        origin = "assembled"  # `activate` has set CMDSTAN to this home.
     return Home(path.absolute(), (major, minor, patch), origin)
 
 
@@ -313,7 +313,7 @@ def sources() -> Path:
 
 def is_complete(path: Path) -> bool:
     """Check whether a folder is a home whose build was completed."""
-    return os.path.isfile(path / MARKER)  # `Path.is_file` raises without permission
+    return os.path.isfile(path / MARKER)  # `Path.is_file` raises without permission.
 
 
 _FREE_BYTES = 1_500_000_000
@@ -350,9 +350,7 @@ def assemble(
                 try:
                     _build(partial, target, toolchain, wheel, jobs, report)
                     if target.exists():
-                        target.rename(
-                            old
-                        )  # removed later, so that there is nearly always a whole home
+                        target.rename(old)  # It is removed after the new home is in place.
                     partial.rename(target)
                 finally:
                     shutil.rmtree(partial, ignore_errors=True)
@@ -373,7 +371,7 @@ def assemble(
 
 def _sweep(target: Path) -> None:
     """Remove leftovers of killed builds, next to a home and in it; call with the lock held."""
-    # The lock is ours, so the builder of any unfinished folder of this name was killed.
+    # This process holds the lock, so the builder of any unfinished folder of this name was killed.
     for leftover in target.parent.glob(f".{target.name}.*"):
         shutil.rmtree(leftover, ignore_errors=True)
     sweep(target.parent)
@@ -418,7 +416,7 @@ def _build(
 def _link_or_copy(source: str | Path, destination: str | Path) -> None:
     try:
         os.link(source, destination)
-    except OSError:  # another file system, or one without hard links
+    except OSError:  # Hard links are not possible here.
         shutil.copy2(source, destination)
 
 
@@ -436,7 +434,7 @@ def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> N
             if line.startswith(("compiling the ", "precompiling")):
                 report(line.strip())
 
-    with working_folder("cmdstan") as temporary:  # for the files of a compiler that is killed
+    with working_folder("cmdstan") as temporary:  # A killed compiler leaves files there.
         environment = build_environment() | {"TMPDIR": str(temporary)}
         done = run_guarded(command, folder=folder, environment=environment, watch=watch)
     log.write_text(done.printed)

@@ -172,7 +172,7 @@ class DoubleRows:
     def __init__(self, rows: int, width: int = 1) -> None:
         self.width = width
         self.array = (c_double * max(1, rows * width))()
-        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # all bits set are NaN
+        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # NaN has all bits set.
 
     def row(self, number: int) -> list[float]:
         """Return one row."""
@@ -486,7 +486,7 @@ def try_library(file: str, arguments: Arguments) -> None:
     library.onebasin_construct.restype = c_void_p
     seed, data = ctypes.c_uint(arguments.seed), arguments.data.encode()
     handle = library.onebasin_construct(data, seed, silent, byref(message))
-    if not handle:  # opening the library reports the error
+    if not handle:  # Opening the library reports the error.
         return
     model = c_void_p(handle)
     numbers = c_double * max(1, library.bs_param_unc_num(model))
@@ -511,7 +511,7 @@ def bound_memory() -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(resource.RLIMIT_AS, (within, hard))
-    except (ImportError, OSError, ValueError):  # Windows has no limits; macOS may reject them
+    except (ImportError, OSError, ValueError):  # Windows has no limits, and macOS may reject them.
         return
 
 
@@ -536,7 +536,7 @@ def main(words: Sequence[str] = ()) -> int:
                 names, rows = getattr(model, method)(arguments)
                 digits = arguments.get("output.sig_figs", 8)
                 write_table(arguments.output, (*names, *model.columns), rows, digits)
-    except OSError as error:  # with the message of our C++ driver
+    except OSError as error:  # The C++ driver prints the same message.
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         say(f"Error: {f'cannot write output file: {error.strerror}' if full else error}")
         return 1

@@ -150,7 +150,7 @@ def location() -> Path | None:
 def installed_version() -> str:
     """Return the version of the installed package; raise `InterpreterMissing` without one."""
     if (file := location()) is not None:
-        # Read it from the folder that pip makes: importing `importlib.metadata` takes half of the driver's start.
+        # Read it from pip's folder: importing `importlib.metadata` would take half of the driver's start-up time.
         found = [folder.stem for folder in file.parents[2].glob(f"{PACKAGE}-*.dist-info")]
         if len(found) == 1:
             return found[0].removeprefix(f"{PACKAGE}-")
@@ -358,7 +358,7 @@ def included_files(path: Path) -> tuple[Path, ...]:
 def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
     def put(found: re.Match[str]) -> str:
         included = (folder / found[1]).resolve()
-        if included not in includes:  # a line within a comment
+        if included not in includes:  # The line is within a comment.
             return found[0]
         # The compiler rejects a file that includes itself.
         text = _expanded(included, folder, includes - {included}).rstrip("\n")
