@@ -1,8 +1,8 @@
-"""Check users' arguments: words, numbers, sizes and data, and whole calls by their annotations.
+"""Check users' arguments: single values and data, and all arguments of a call by their annotations.
 
-Nothing is clipped, dropped or filled in: a value that does not fit is rejected, in one sentence that names the
-argument. `checks_arguments` checks words, numbers, paths, functions, and sequences and mappings of them, but not their
-range. It skips annotations of arrays and of our own classes, which the functions check themselves.
+Nothing is clipped, dropped or filled in: a wrong value raises an error that names the argument in one sentence.
+`checks_arguments` checks strings, numbers, paths, functions, and sequences and mappings of them, but not ranges. It
+skips arrays and onebasin's own classes, which the functions check themselves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .text import dotted
 
 
 def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
-    """Return a word if it is allowed; the error lists the allowed words and suggests the nearest."""
+    """Return a word if it is allowed, or raise an error that lists the allowed words and suggests the nearest."""
     names = list(allowed)
     if not isinstance(value, str):
         raise ArgumentTypeError(
@@ -40,13 +40,13 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
-    """Reject an object of a wrong class; `remedy` says what to give."""
+    """Reject an object of the wrong class; `remedy` says what to give instead."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"`{argument}` has the type {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
-    """Return a path; reject values that are neither text nor a path, and impossible names of files."""
+    """Return a path; reject values that are neither strings nor paths, and invalid file names."""
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(
             f"`{argument}` must be a path, a string or a `Path`; got {value!r}."
@@ -63,7 +63,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def check_paths(argument: str, value: Any) -> list[Path]:
-    """Return one or several paths as a list; reject the values that `check_path` rejects."""
+    """Return one or more paths as a list; reject the values that `check_path` rejects."""
     several = isinstance(value, list | tuple)
     if several and not value:
         raise ArgumentError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
@@ -77,13 +77,13 @@ def check_positive(argument: str, value: object) -> None:
 
 
 def check_not_negative(argument: str, value: object) -> None:
-    """Reject anything but a finite number that is 0 or more."""
+    """Reject anything but a finite number of at least 0."""
     if not _is_finite(value) or value < 0:  # type: ignore[operator]
         raise ArgumentError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
 
 
 MOST = 10**9
-"""Largest count: longer loops and arrays never come to an end."""
+"""Largest count; longer loops would never finish."""
 
 
 def check_count(argument: str, value: object, *, least: int = 1, most: int = MOST) -> None:
@@ -147,7 +147,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 
 
 def as_numbers(argument: str, value: Any) -> np.ndarray:
-    """Return a copy as float64; reject other values than real numbers, and masked arrays."""
+    """Return a copy as float64; reject masked arrays and anything but real numbers."""
     if np.ma.is_masked(value):
         raise ArgumentError(f"`{argument}` has masked entries; fill them, or omit their rows.")
     try:
@@ -175,20 +175,20 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
 
 
 _OF_VARIABLES = {"positive", "var_name", "var_names"}
-"""Arguments that name variables, perhaps as the model does: `net/Dense_0.kernel`."""
+"""Arguments that name variables, possibly in the model's own form: `net/Dense_0.kernel`."""
 LARGEST = 2**63
-"""Bound of the whole numbers that arrays can hold."""
+"""Upper bound of the whole numbers that an array can store."""
 
 
 class Kind(NamedTuple):
-    """The values that an annotation allows, and their name in a message."""
+    """The values that an annotation allows, and how messages describe them."""
 
     words: str
     allows: Callable[[Any], bool]
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
-    """Reject arguments that do not fit their annotations: `ArgumentTypeError`; NaN and infinity: `ArgumentError`.
+    """Raise `ArgumentTypeError` for arguments that do not fit their annotations, `ArgumentError` for NaN and infinity.
 
     Names of variables are converted to the names that posteriors store.
     """
@@ -244,12 +244,12 @@ ELSEWHERE = {
     "max_tree_depth": ("max_treedepth",),
     "init": ("inits",),
 }
-"""Names of our arguments in NumPyro, cmdstanpy and PyMC."""
+"""Names of onebasin's arguments in NumPyro, cmdstanpy and PyMC."""
 PARALLEL = ("parallel_chains", "chain_method", "cores")
 
 
 def no_argument(name: str, of: str, known: Sequence[str]) -> str:
-    """Return the message for an unknown argument, with the known arguments and the one that was probably meant."""
+    """Return the message for an unknown argument, with the valid arguments and the one that was probably meant."""
     meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
     near = meant or difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
@@ -274,7 +274,7 @@ def _bound(
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """Return the kind of values that a type allows; None if the type is not checked."""
+    """Return the values that a type allows, or None if the type is not checked."""
     if isinstance(hint, type) and hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)

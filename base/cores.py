@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 VARIABLE = "ONEBASIN_CORES"
-"""Maximum number of cores of a process, for machines that several share."""
+"""Environment variable with the maximum number of cores per process, for shared machines."""
 
 
 def available_cores() -> int:

@@ -15,7 +15,7 @@ EXTRAS: Mapping[str, str] = {
     "sklearn": "sklearn",
     "zarr": "zarr",
 }
-"""The package whose presence shows that an extra is installed; `data` and `cmdstan` are checked elsewhere."""
+"""For each extra, the package whose presence shows that it is installed; `data` and `cmdstan` are checked elsewhere."""
 
 
 def is_installed(package: str) -> bool:
@@ -27,7 +27,7 @@ def is_installed(package: str) -> bool:
 
 
 def lacks(what: str, extra: str) -> str:
-    """Return the message that a feature needs an extra, with the command that installs it."""
+    """Return the message that a feature needs an extra, with the command to install it."""
     package = EXTRAS[extra]
     return (
         f"{what} needs the package {package}, which is not installed: "

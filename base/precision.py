@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "JAX_ENABLE_X64"
-"""The variable that JAX reads as it is imported."""
+"""The environment variable that JAX reads when it is imported."""
 
 
 @contextmanager
 def precision(dtype: str) -> Iterator[None]:
     """Run a block in ``"float64"`` or ``"float32"``, in the current thread only.
 
-    JAX is not imported for it, since that takes a second and a block with a Stan program does not need it.
+    JAX is not imported here, since that takes a second and Stan programs do not need it.
     """
     double = dtype == "float64"
     if "jaxlib" in sys.modules:  # `jax` itself may be a lazy module.

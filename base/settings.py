@@ -1,9 +1,9 @@
-"""Settings: frozen dataclasses that pydantic checks when they are made, with error messages of our own.
+"""Settings: frozen dataclasses that pydantic checks when they are made, with onebasin's own error messages.
 
 The type of a field says which values are allowed: one of the types below, a `Literal` of words, or one of these or
-`None`. Values are checked and never converted, so that the record equals what the user gave. The docstring of a
-method's function describes its fields under "Parameters", in NumPy's form; `descriptions` reads it for the options of
-the command line.
+`None`. Values are checked and never converted, so that the record equals the user's input. The docstring of a method's
+function describes the fields under "Parameters", in NumPy's style; `descriptions` reads it for the command line's
+options.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ NonNegative = Annotated[
 ]
 Probability = Annotated[float, Field(gt=0, lt=1), _KEPT, Rule("lie between 0 and 1")]
 Share = Annotated[float, Field(ge=0, le=1), _KEPT, Rule("be a share from 0 to 1")]
-"""A number from 0 to 1, which may be 0 or 1; a `Probability` may not."""
+"""A number from 0 to 1; unlike a `Probability`, it may be 0 or 1."""
 
 
 @dataclass_transform(frozen_default=True)
 def settings[T](cls: type[T]) -> type[T]:
     """Turn a class with annotated fields into a class of settings.
 
-    It raises `ValueError` for a value that a field does not allow, and `TypeError` for an unknown field or a word that
-    is not text.
+    The class raises `ValueError` for a value that a field does not allow, and `TypeError` for an unknown field or for a
+    choice that is not a string.
     """
     made: Any = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
     check: Callable[..., None] = made.__init__

@@ -13,17 +13,17 @@ from ..errors import OnebasinError
 _PRIVATE = 0o700
 _ADVICE = "remove it, or set XDG_CACHE_HOME to a folder of your own"
 COMPILED = "jax"
-"""Folder of JAX's compiled code."""
+"""Folder for JAX's compiled code."""
 
 
 class CacheError(OnebasinError, RuntimeError):
-    """A cache that other users may write to, so that nothing is run from it."""
+    """Raised when other users may write to the cache, so nothing is run from it."""
 
 
 def user_cache(part: str = "") -> Path:
     """Return the path of a folder in the user's cache, such as ``programs``, whether it exists or not.
 
-    The cache and the folder are made private. It is a `CacheError` if one of them belongs to another user, or any user
+    The cache and the folder are made private. Raise `CacheError` if one of them belongs to another user, or if any user
     may write to it.
     """
     top = platformdirs.user_cache_path("onebasin")
@@ -47,7 +47,7 @@ def user_cache(part: str = "") -> Path:
 
 
 def make_user_cache(part: str) -> Path:
-    """Return a private folder in the user's cache, which is made if it does not exist; may raise `CacheError`."""
+    """Return a private folder in the user's cache, and create it if needed; may raise `CacheError`."""
     folder = user_cache(part)
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
@@ -56,17 +56,17 @@ def make_user_cache(part: str) -> Path:
 
 
 def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Keep the programs that JAX compiles from now on, so later processes need not compile them again.
+    """Keep the programs that JAX compiles from now on, so that later processes need not compile them again.
 
-    All commands do so automatically. In Python you decide, because it sets JAX's configuration for the whole process
-    (`jax_compilation_cache_dir`): call it once, before you sample.
+    All commands do so automatically. In Python, call it once before you sample. It sets JAX's configuration for the
+    whole process (`jax_compilation_cache_dir`).
 
     Parameters
     ----------
     folder : path, optional
         The folder, created if it does not exist. JAX runs programs from it, so nobody else should be able to write to
-        it. By default the folder already set for JAX, such as by ``JAX_COMPILATION_CACHE_DIR``, else a folder in the
-        user's cache, which the commands use too.
+        it. By default the folder already set for JAX, such as by ``JAX_COMPILATION_CACHE_DIR``, or else the folder in
+        the user's cache that the commands use.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Check the size that a file claims to have, before anything is allocated.
 
-A few bytes can claim an array of any size: chunks that were never written, values that compress a thousandfold, a
-header alone. A claim is rejected if it does not fit into memory, or if no file of that size could hold the values.
+A small file can claim an array of any size, with chunks that were never written, values that compress a thousandfold,
+or only a header. A claim is rejected if it does not fit into memory, or if no file of that size could hold the values.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import numpy as np
 from ..errors import ArgumentError, OnebasinError
 
 _HARMLESS = 256 * 2**20
-"""Bytes that any file may claim."""
+"""Number of bytes that any file may claim."""
 _MOST_COMPRESSED = 1100
-"""Deflate, the compression of HDF5 and zip files, makes equal bytes at most 1032 times smaller."""
+"""Maximum compression: Deflate, used in HDF5 and zip files, shrinks data at most 1032-fold."""
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 class ClaimError(OnebasinError, ValueError):
-    """A file that claims too much; the message follows the file's name."""
+    """Raised when a file claims too much or is not safe to read; the message continues a sentence after the file's name."""
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     """Raise `ClaimError` if a file claims more bytes of values than it can hold, or than fit into memory.
 
-    `size` is the size on disk, needed for a folder of files.
+    `size` is the size on disk, which must be given for a folder.
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
@@ -76,7 +76,7 @@ def check_hdf5(path: Path) -> None:
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays of a ``.npz`` file, without unpickling.
 
-    It is a `ClaimError` if the file claims too much, and an `ArgumentError` if it is damaged or holds other objects.
+    Raise `ClaimError` if the file claims too much, and `ArgumentError` if it is damaged or contains other objects.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -90,7 +90,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def memory() -> int:
-    """Return the bytes of memory that this process may still use: of the machine, its container and its own limit."""
+    """Return how many bytes of memory this process may still use on this machine, in its container and by its limit."""
     found = []
     try:
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())

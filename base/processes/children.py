@@ -1,8 +1,8 @@
 """Start programs that end with this process.
 
-A program runs in a process group of its own, led by a small shell that reads from a pipe which only this process can
-write to. Once this process ends, even by `kill -9`, the pipe is closed and the shell kills the group, with all that the
-program has started. Windows has no process groups: there, only the program itself ends with the block.
+Each program runs in its own process group, led by a small shell. The shell reads from a pipe that only this process can
+write to. When this process ends, even by `kill -9`, the pipe closes, and the shell kills the group with everything that
+the program has started. Windows has no process groups, so only the program itself ends with the block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from ..errors import RunCancelled
 
 KEPT_BYTES = 256 * 1024
-"""Bytes of a program's output that are kept at least, from the beginning and from the end."""
+"""Minimum number of bytes that are kept from the beginning and from the end of a program's output."""
 
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
@@ -46,10 +46,10 @@ class Finished:
 def started(
     command: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program; it and all that it starts end with the block, or with this process.
+    """Start a program; it ends with the block or with this process, together with everything that it has started.
 
-    The process's `stdout` is a pipe with its output on stdout and stderr; its stdin is empty. It is an `OSError` if the
-    program cannot be started.
+    The process's `stdout` is a pipe for both stdout and stderr; its stdin is empty. Raise `OSError` if the program
+    cannot be started.
     """
     with ExitStack() as ends:
         group = None
@@ -105,7 +105,8 @@ def run_guarded(
 ) -> Finished:
     """Run a program to its end; see `started`.
 
-    It is killed once `cancel` is set, with `RunCancelled`. `watch` is called with each line, in pieces if it is long.
+    If `cancel` is set, kill it and raise `RunCancelled`. `watch` is called with each line, or with pieces of a long
+    one.
     """
     lines, head, tail, count = queue.SimpleQueue[bytes](), bytearray(), bytearray(), 0
     with started(command, folder=folder, environment=environment) as process:
@@ -141,7 +142,7 @@ def _check(cancel: threading.Event | None) -> None:
 
 
 def _read(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
-    """Put the lines that a program prints into a queue, and an empty one at the end."""
+    """Put the lines that a program prints into a queue, then an empty line."""
     with os.fdopen(pipe, "rb") as file:
         while line := file.readline(_LONGEST_LINE):
             lines.put(line)

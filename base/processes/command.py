@@ -1,10 +1,11 @@
-"""Run a command as a process of its own: signals, streams, temporary files.
+"""Run a command as the only task of its process: handle signals, streams and temporary files.
 
 Signals that ask a process to end, such as SIGTERM, SIGHUP and those of schedulers, do what Ctrl-C does. While the
-command cleans up, further signals are ignored for `PATIENCE_SECONDS`; then they end it at once. The first signal ends
-the command at once if compiled code does not return within `UNHEARD_SECONDS`. That is safe: programs end with us and
-unfinished files are removed later. All temporary files, also those of libraries and compilers, lie in one folder; the
-next command removes it if this one is killed. This module imports nothing heavy, so that signals work from the start.
+command cleans up, further signals are ignored for `PATIENCE_SECONDS`; after that, a signal ends it at once. If compiled
+code does not return within `UNHEARD_SECONDS`, the first signal ends the command at once. That is safe: programs that it
+started end too, and unfinished files are removed later. All temporary files, even those of libraries and compilers, are
+in one folder; if this command is killed, the next one removes it. This module imports nothing heavy, so that signals
+work from the start.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class _Stopping:
         self._since: float | None = None
 
     def install(self) -> None:
-        """Handle the signals from now on, except those that are ignored already, such as by `nohup`."""
+        """Handle the signals from now on, except those that are already ignored, such as under `nohup`."""
         for number in _SIGNALS:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._stop)

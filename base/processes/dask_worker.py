@@ -1,4 +1,4 @@
-"""The part of `tasks` that runs on the workers of a Dask cluster; it needs the package `distributed`."""
+"""The part of `tasks` that runs on the workers of a Dask cluster. It needs the package `distributed`."""
 
 from __future__ import annotations
 

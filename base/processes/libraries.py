@@ -1,4 +1,4 @@
-"""Settings of libraries that a process makes before it uses them."""
+"""Settings that a process makes before it uses certain libraries."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import suppress
 
 
 def prepare_jax() -> None:
-    """Set JAX's flags before anything uses it: double precision, a persistent cache, no remarks on missing GPUs.
+    """Set JAX's flags before anything uses it: double precision, a persistent cache, no warnings about missing GPUs.
 
-    A first run compiles for longer than it samples a small network, so that small kernels are cached too. JAX itself
-    distinguishes versions and processors. A cache folder that the user has chosen for JAX stays. JAX is not imported
-    here, which takes a second: unless it is loaded, variables set the flags.
+    Small kernels are cached too, because compiling a small network takes longer than sampling it. JAX keeps the code of
+    different versions and processors apart. If the user has chosen a cache folder for JAX, it is used. Importing JAX
+    takes a second, so if it is not loaded yet, environment variables set the flags.
     """
     from ..files.cache import COMPILED, keep_compiled, make_user_cache
 
@@ -33,7 +33,7 @@ def prepare_jax() -> None:
 
 
 def leave_jax_unloaded() -> None:
-    """Remove the lazy module `jax` that ArviZ has put among the loaded modules, for a process that draws figures.
+    """Remove the lazy module `jax` that ArviZ adds to the loaded modules, in a process that draws figures.
 
     Matplotlib asks the module for its class of arrays, which would load it and take a second. A later import of JAX
     works as usual, but ArviZ's converter of NumPyro's results does not.
@@ -45,7 +45,7 @@ def leave_jax_unloaded() -> None:
 
 
 def quieten_stan() -> None:
-    """Keep cmdstanpy's log off the terminal; failures come as errors anyway."""
+    """Keep cmdstanpy's log off the terminal; failures raise errors anyway."""
     logger = logging.getLogger("cmdstanpy")
     logger.setLevel(logging.CRITICAL)
     logger.propagate = False

@@ -1,7 +1,7 @@
-"""Run a task in a process of its own; the process's side is here too.
+"""Run a task in a separate process; both the caller's side and the process's side are here.
 
 `start` runs ``python -m onebasin.base.processes.task_process FOLDER``. The process sends messages as lines of JSON on
-stdout, and leaves its result in the folder. This module imports nothing heavy.
+stdout, and writes its result into the folder. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from .children import ending, run_guarded
 from .command import DONE, run_as_process
 
 PACKAGES = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "scipy", "optax", "stanli")
-"""The packages whose versions decide results; they must be equal on all machines."""
+"""The packages whose versions affect results; all machines must have the same versions."""
 _SEPARATOR = "\x1e"
-"""Mark before each message, as in RFC 7464: libraries print other lines."""
+"""Character before each message, as in RFC 7464, since libraries print other lines."""
 _LAST_CHARACTERS = 400
 _TRIMMING = "MALLOC_TRIM_THRESHOLD_"
-"""Dask makes its workers return freed memory to the kernel at once. Chains of a network would then spend half of their
-time on allocating XLA's buffers again for every gradient."""
+"""A variable by which Dask makes its workers return freed memory to the kernel at once; it is removed.
+
+With it, chains of a network would spend half of their time allocating XLA's buffers again for every gradient.
+"""
 
 
 def tell(**told: Any) -> None:
-    """Send a message, which must be valid as JSON, to the caller of this task; elsewhere it is dropped."""
+    """Send a message, which must be valid as JSON, to the caller of this task; outside a task, drop it."""
     if _hearers:
         _hearers[-1](told)
 
@@ -55,7 +57,7 @@ def heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide results; cloudpickle needs the same Python."""
+    """Return the versions that affect results; cloudpickle needs the same version of Python."""
     found = {"Python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -66,7 +68,7 @@ def versions() -> dict[str, str]:
 def start(
     order: bytes, cores: int, cancel: threading.Event, hear: Callable[[dict[str, Any]], None]
 ) -> bytes:
-    """Run a task in a process of this machine and return its pickled result; `RunCancelled` once `cancel` is set."""
+    """Run a task in a local process and return its pickled result, or raise `RunCancelled` if `cancel` is set."""
     hear({})
 
     def watch(lines: str) -> None:
@@ -93,14 +95,14 @@ def start(
 
 
 def environment(cores: int) -> dict[str, str]:
-    """Return the environment of a process that may use so many cores (for chains, XLA and BLAS)."""
+    """Return the environment of a process that may use this number of cores (for chains, XLA and BLAS)."""
     names = ("ONEBASIN_CORES", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     inherited = {name: value for name, value in os.environ.items() if name != _TRIMMING}
     return {**inherited, **dict.fromkeys((*names, "MKL_NUM_THREADS"), str(cores))}
 
 
 class _Sending(logging.Handler):
-    """Sends notices, for the user, and records, for the run's log."""
+    """Handler that sends notices (for the user) and records (for the run's log) to the caller."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tell(**{"says" if record.levelno >= logging.WARNING else "records": record.getMessage()})
