@@ -165,7 +165,7 @@ class TaskError(OnebasinError, RuntimeError):
 
 
 class TaskDied(OnebasinError, RuntimeError):
-    """Raised when a process or its worker was killed; the message is a clause that says how."""
+    """Raised when a process or its worker is killed; the message is a clause that says how."""
 
 
 class UsageError(StudyError):
@@ -173,7 +173,7 @@ class UsageError(StudyError):
 
 
 class Interrupted(OnebasinError):
-    """Raised when a run was stopped from the keyboard; the message says what is kept.
+    """Raised when a run is stopped from the keyboard; the message says what is kept.
 
     It is not a `RuntimeError`, so that code that catches failed runs does not catch it.
     """
@@ -224,11 +224,11 @@ class StanError(OnebasinError, RuntimeError):
 
 
 class CmdStanNotFound(StanError):
-    """Raised when no CmdStan directory was found, or ``CMDSTAN`` does not name one."""
+    """Raised when no CmdStan directory is found, or ``CMDSTAN`` does not name one."""
 
 
 class HomeBuildError(StanError):
-    """Raised when CmdStan could not be assembled.
+    """Raised when CmdStan cannot be assembled.
 
     Attributes
     ----------
@@ -260,4 +260,4 @@ class StanDataError(StanError, ValueError):
 
 
 class StanRunError(StanError):
-    """Raised when a run of a Stan program failed; the program's message is included."""
+    """Raised when a run of a Stan program fails; the program's message is included."""

@@ -13,15 +13,15 @@ import typer
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 WIDTH = 50
-"""Columns of a label."""
+"""Width of a label in characters."""
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The page to write; it replaces one that exists.")] = (
+    out: Annotated[Path, typer.Option(help="The page to write; an existing file is replaced.")] = (
         Path("demo/report.html")
     ),
 ) -> None:
-    """Show in half a minute what onebasin does, on a mixture and on a network; no compiler is needed."""
+    """Show in half a minute what onebasin does with a mixture and a network; no compiler is needed."""
     from onebasin.analysis.page import OutputError
     from onebasin.base.files.writing import claim
 
@@ -67,7 +67,7 @@ def demo(
 
 @contextmanager
 def _compiling_quickly() -> Iterator[None]:
-    """Turn most of JAX's optimisations off: for small models, compiling takes longer than running."""
+    """Turn off most of JAX's optimisations, since compiling small models takes longer than running them."""
     prepare_jax()
     import jax
 

@@ -19,9 +19,9 @@ from onebasin.base.text import Flag
 from .options import Json, option
 
 _DATA = "data: "
-"""Prefix of the names of checks of data sets."""
+"""Prefix of the names of checks on data sets."""
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
-"""Variables that choose JAX's device."""
+"""Environment variables that choose JAX's device."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Check:
 
     @property
     def flag(self) -> Flag:
-        """Return "bad" for a failure that matters, "warn" for others."""
+        """Return "bad" for a failure that matters, and "warn" for other failures."""
         return "good" if self.ok else "bad" if self.engine or self.asked else "warn"
 
 
@@ -48,7 +48,7 @@ def doctor(
     json: Json = False,
     build: bool = option(False, "Build CmdStan now if it is missing.", "--build/--no-build"),
 ) -> None:
-    """Show which engines and packages work on this machine; exit with 0 if models run and all that you set up works."""
+    """Show which engines and packages work here; exit with 0 if models run and everything you set up works."""
     from . import console
 
     prepare_jax()
@@ -161,7 +161,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 
 
 def _files(compiles: bool) -> Iterator[Check]:
-    """Check extras, the cache and data sets; only CmdStan needs a cache."""
+    """Check the extras, the cache and the data sets; only CmdStan needs a cache."""
     from onebasin.models import load_data as data
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
@@ -178,7 +178,9 @@ def _files(compiles: bool) -> Iterator[Check]:
     else:
         nearest = next(place for place in (folder, *folder.parents) if place.exists())
         good = nearest.is_dir() and os.access(nearest, os.W_OK)
-        remedy = "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME."
+        remedy = (
+            "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME to another folder."
+        )
         yield Check("cache", good, str(folder), remedy, "cmdstan" if compiles else "")
     if chosen := os.environ.get(data.VARIABLE):
         folder = Path(chosen).expanduser()

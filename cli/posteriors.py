@@ -51,7 +51,7 @@ def diagnose(
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
-    """Say whether a posterior may be used, why, and what to do; then show its numbers."""
+    """Say whether a posterior may be used, why, and what to do, and show the numbers."""
     prepare_jax()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
@@ -137,7 +137,7 @@ def report(
     ),
     force: Force = False,
 ) -> None:
-    """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
+    """Write a self-contained page that says whether posteriors may be used, and shows why."""
     prepare_jax()
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
@@ -167,7 +167,7 @@ def convert(
     out: Annotated[Path, described(f"The file to write: {WRITTEN}.")],
     force: Force = False,
 ) -> None:
-    """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
+    """Write a posterior in the format given by the suffix of --out; several runs are joined into one file."""
     from onebasin.posteriors.writing import write_tree
 
     with inputs.claimed(out, inputs.files_of(run), force=force):
@@ -177,7 +177,7 @@ def convert(
     console.write_remark(f"wrote {out}", "good")
 
 
-_TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its own interval's, 11 % and 89 %."
+_TAILS = "Tail ESS refers to the 5 % and 95 % quantiles; `az.summary` uses those of its interval, 11 % and 89 %."
 
 
 def write_findings(
@@ -220,7 +220,7 @@ def write_findings(
 
 PERMUTATIONS = 499
 FEW = 6
-"""Number of parameters shown if several posteriors are compared."""
+"""Number of parameters to show if several posteriors are compared."""
 
 
 def compare(
@@ -233,8 +233,8 @@ def compare(
     ),
     points: Path | None = option(
         None,
-        "File with arrays x and y of new data at which networks are compared. By default the training data that the "
-        "reference keeps.",
+        "File with arrays x and y: new data at which networks are compared. By default the training data stored "
+        "with the reference.",
         metavar="POINTS.npz",
     ),
     exchangeable: Exchangeable = None,
@@ -245,7 +245,7 @@ def compare(
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
-    """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
+    """Compare posteriors with one of them or a reference: their predictions, and their weights modulo symmetry."""
     prepare_jax()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import MEANS, comparison_table, means_table
@@ -299,7 +299,7 @@ def compare(
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read inputs x, and labels or targets y if they exist."""
+    """Read the inputs x, and the labels or targets y if they exist."""
     from onebasin.base.files.sizes import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
@@ -322,7 +322,7 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 def predict(
     run: Run,
     new: Annotated[
-        Path, argument("NEW.json", "New data by name, as JSON; a network's inputs as x.")
+        Path, argument("NEW.json", "New data by name, as JSON; for a network, the inputs as x.")
     ],
     program: ProgramOf = None,
     data: DataOf = None,
@@ -370,10 +370,10 @@ def loo(
     runs: Runs,
     program: ProgramOf = None,
     data: DataOf = None,
-    var_name: str | None = option(None, "The observed variable, where there are several."),
+    var_name: str | None = option(None, "The observed variable, needed if there are several."),
     json: Json = False,
 ) -> None:
-    """Estimate how well a model predicts each observation that is left out; compare and stack several models."""
+    """Estimate how well a model predicts each left-out observation; compare and stack several models."""
     prepare_jax()
     quieten_stan()
     from onebasin.analysis.compare.models import compare_models

@@ -1,9 +1,9 @@
 """Put the commands together, run one of them, and report its errors.
 
-Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit code: 1 for a failure,
-2 for a wrong command, 3 for a bug in onebasin, whose traceback goes to a file, 130 for Ctrl-C and signals that end a
-command. Warnings of libraries are hidden unless --debug is given. This module imports nothing heavy, so that `--help`
-and mistyped commands answer at once.
+Data and tables go to stdout, progress and errors to stderr. An error gives one message and an exit code: 1 for a
+failure, 2 for a wrong command, 3 for a bug in onebasin, and 130 for Ctrl-C and signals that end a command. The
+traceback of a bug goes to a file. Warnings of libraries are hidden unless --debug is given. This module imports nothing
+heavy, so that `--help` and mistyped commands answer at once.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def report_bug(error: Exception, command: str) -> str:
     except (OSError, OnebasinError):
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
-        return f"This is a bug in onebasin ({place}). Please report it with what `--debug` shows."
-    return (
-        f"This is a bug in onebasin. The traceback is in {path}; please report it with that file."
-    )
+        return (
+            f"This is a bug in onebasin ({place}). Please report it with the output of `--debug`."
+        )
+    return f"This is a bug in onebasin. The traceback is in {path}; please report the bug with that file."
 
 
 ASKS = "_ONEBASIN_COMPLETE"
-"""The variable that a shell sets to ask for completions."""
+"""The environment variable that a shell sets to request completions."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -112,7 +112,7 @@ def options(
 
 
 def program(words: Sequence[str]) -> typer.Typer:
-    """Put the commands together: the one that is called, or all to be listed, without slow imports of settings."""
+    """Put together the command that is called, or all commands for a list, without slow imports of settings."""
     app = typer.Typer(
         name="onebasin",
         help="Inference for models whose components are interchangeable, in NumPyro and in Stan.",

@@ -1,4 +1,4 @@
-"""`onebasin sample`: any Stan program or NumPyro model; fields of the method's settings become further options."""
+"""`onebasin sample`: sample any Stan program or NumPyro model. The fields of the method's settings become options."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SHOWN = 20
-"""Maximum number of scalars in the table of an optimum."""
+"""Maximum number of values in the table of an optimum."""
 MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
 
 
@@ -43,7 +43,7 @@ def sample(
     out: Path | None = option(None, "The posterior to write; by default PROGRAM.nc."),
     method: str = option("nuts", "Name of the method."),
     engine: str | None = option(
-        None, "numpyro, stanli, cmdstan or nutpie; by default that of the program or model."
+        None, "numpyro, stanli, cmdstan or nutpie; by default the one for the program or model."
     ),
     seed: Seed = 0,
     exchangeable: list[str] | None = option(None, SYMMETRY),
@@ -126,7 +126,7 @@ def sample(
 def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     """Add options for the fields of the methods to the command.
 
-    Help shows the options of the named method, or without one the most used options of NUTS.
+    The help shows the options of the named method; if none is named, it shows the most used options of NUTS.
     """
     from onebasin.inference.methods import WORDS
 

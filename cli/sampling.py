@@ -1,4 +1,4 @@
-"""Sample any Stan program or NumPyro model: from the command line to a posterior file."""
+"""Sample any Stan program or NumPyro model, and write a posterior file, as requested on the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """A run that the command line asks for."""
+    """A run that is requested on the command line."""
 
     program: Path  # The ``.stan`` file, or ``FILE.py:NAME`` of a NumPyro model.
     data: Path | None  # The JSON file of its data.
@@ -48,7 +48,7 @@ class Request:
     scheduler: str | None = None  # Address of the Dask scheduler whose workers run chains.
 
     def __post_init__(self) -> None:
-        """Reject a seed that no engine takes."""
+        """Reject a seed that no engine accepts."""
         check_seed(self.seed)
 
     @property
@@ -69,7 +69,7 @@ class Request:
 
     @property
     def read(self) -> list[Path]:
-        """The files that are read; if the output exists, with the files that the program includes."""
+        """The files that are read, including the files that the program includes if the output exists."""
         from onebasin.stan.interpreter.runtime import included_files
 
         # `os.path` accepts impossible names, which `claim` rejects.
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def kept(self) -> str:
-        """The message about the draws that an interrupted run has kept, and how to resume it."""
+        """The message that says which draws an interrupted run has kept, and how to resume it."""
         from onebasin.inference.runs.checkpoint import kept_draws
 
         if not self.method.keeps:
@@ -110,8 +110,8 @@ class Request:
 def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTree:
     """Sample the program or the model and write the posterior, unless the same command has already written it.
 
-    The output is locked from before the first draw until the kept chains are deleted at the end, so that the same
-    command finishes a run that was killed at any moment. `say` is called with a line of text before long steps.
+    The output stays locked until the checkpoint is deleted at the end, so that the same command can finish a run that
+    was killed at any moment. `say` is called with a line of text before long steps.
     """
     import h5py
 
@@ -228,7 +228,7 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
 
 
 def _clear(request: Request, say: Say) -> None:
-    """Delete the kept chains; files that are not ours stay, with a message."""
+    """Delete the checkpoint; keep files that onebasin did not write, and say so."""
     from onebasin.inference.runs.checkpoint import remove
 
     if stays := remove(request.checkpoint):

@@ -36,14 +36,14 @@ def study(
     list_: bool = option(False, "List the studies.", "--list"),
     quick: Quick = False,
     full: bool = option(
-        False, "Run at the paper's full size, which can take long.", "--full", "--paper"
+        False, "Run at the paper's full size, which can take a long time.", "--full", "--paper"
     ),
     engine: str | None = option(
         None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
     ),
     seed: Seed = 0,
     chains: int | None = option(None, "Number of NUTS chains."),
-    warmup: int | None = option(None, "Warmup of a chain."),
+    warmup: int | None = option(None, "Number of warmup iterations per chain."),
     draws: int | None = option(None, "Number of draws kept per chain."),
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
     splits: int | None = option(None, "Number of splits into training and test data."),
@@ -55,13 +55,13 @@ def study(
     ),
     show: bool = option(
         False,
-        "Show the recorded numbers, or those in the folder of --out, without running anything.",
+        "Show the recorded numbers, or those in the folder of --out, and run nothing.",
         "--show",
     ),
     out: Path | None = option(
         None, "Folder of the run; by default runs/NAME-HASH, with a hash of the settings."
     ),
-    force: bool = option(False, "Start again in a folder with other content.", "--force"),
+    force: bool = option(False, "Start again in a folder that has other content.", "--force"),
     record: Record = False,
     scheduler: Scheduler = None,
     workers: int | None = option(
@@ -155,7 +155,7 @@ def _write_list(json: bool) -> None:
     for name, entry in entries.items():
         console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
         console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
-    console.say("run one with: onebasin study NAME")
+    console.say("to run one: onebasin study NAME")
 
 
 def _write_findings(

@@ -1,4 +1,4 @@
-"""`onebasin symmetry`: the symmetries of a Stan program or a NumPyro model, found from its log density."""
+"""`onebasin symmetry`: find the symmetries of a Stan program or NumPyro model from its log density."""
 
 from __future__ import annotations
 

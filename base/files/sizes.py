@@ -24,7 +24,7 @@ _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 class ClaimError(OnebasinError, ValueError):
-    """Raised when a file claims too much or is not safe to read; the message continues a sentence after the file's name."""
+    """Raised when a file claims too much or is unsafe to read; the message completes a sentence after its name."""
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
