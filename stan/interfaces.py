@@ -1,8 +1,8 @@
-"""Load libraries that evaluate Stan programs by BridgeStan's functions: compiled ones, and the interpreter's.
+"""Load libraries that evaluate Stan programs by BridgeStan's functions: compiled programs, and the interpreter.
 
-`calls.c` calls these functions at many points. It comes as a binary for this platform, or is compiled by the user's
-compiler, and reads an `Entry` that describes a library. NumPy calls it by ctypes, XLA by custom calls
-(`inference/density/stan_vectors.py`). Only the latter depend on jaxlib; its header gives the version of XLA's
+`calls.c` calls these functions at many points. It is a binary for this platform, or compiled with the user's compiler,
+and reads an `Entry` that describes a library. NumPy calls it by ctypes, XLA by custom calls
+(`inference/density/stan_vectors.py`). Only the custom calls depend on jaxlib, whose header gives the version of XLA's
 interface.
 
 `bridgestan.StanModel` and `stanli.bridgestan_model` take as long for one point, but twice as long for 1,000 points (59
@@ -45,14 +45,14 @@ from .interpreter.runtime import (
 SOURCE = Path(__file__).with_name("native") / "calls.c"
 BUILT = SOURCE.with_name("built")
 SUMS = BUILT / "SHA256SUMS"
-"""Digests of the binaries and of their source; see the Makefile."""
+"""File with the digests of the binaries and of their source; see the Makefile."""
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
-"""Without contraction, all platforms round in the same places."""
+"""Compiler flags; without contraction, all platforms round at the same places."""
 FUNCTIONS = (
     *("bs_log_density", "bs_log_density_gradient", "bs_param_constrain", "bs_param_unconstrain"),
     *("bs_rng_construct", "bs_rng_destruct", "bs_free_error_msg"),
 )
-"""The functions of a Stan library that an `Entry` points to, in its order."""
+"""The functions of a Stan library to which an `Entry` points, in this order."""
 _SYSTEMS = {"Linux": ("linux", "so"), "Darwin": ("macos", "dylib"), "Windows": ("windows", "dll")}
 
 
@@ -83,7 +83,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 
 @cache
 def load_calls() -> ctypes.CDLL:
-    """Load the functions of `calls.c`, once per process: this platform's binary if it is up to date, else compiled."""
+    """Load the functions of `calls.c`, once per process; compile them if this platform's binary is not up to date."""
     file = binary_file()
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     if file.is_file() and f"{digest}  {SOURCE.name}" in SUMS.read_text(encoding="utf-8"):
@@ -120,7 +120,7 @@ def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
 
 
 def binary_file() -> Path:
-    """Return the path of this platform's binary, which exists for the common platforms."""
+    """Return the path of this platform's binary, which exists only for common platforms."""
     system, ending = _SYSTEMS.get(platform.system(), (platform.system().lower(), "so"))
     machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     return BUILT / f"{system}-{machine}.{ending}"
@@ -176,10 +176,10 @@ def _compiled() -> Path:
 
 
 PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
-"""Type of a function that receives the text that a program prints."""
+"""Type of a function that receives the text printed by a program."""
 
 type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
-"""Types of functions' results and arguments."""
+"""Types of the results and arguments of functions."""
 
 
 class Opened:
@@ -223,7 +223,7 @@ class Opened:
         return ctypes.cast(getattr(self.library, name), c_void_p).value or 0
 
     def take(self, error: c_char_p) -> str:
-        """Return the message that a function left, empty without one, and free it."""
+        """Return the message of a function and free it; without a message, return an empty string."""
         if not error:
             return ""
         words = (error.value or b"").decode(errors="replace").strip()
@@ -232,7 +232,7 @@ class Opened:
 
 
 class Interface(Opened):
-    """The loaded library of a compiled program: BridgeStan's functions, and our own of `bridge/interface.cpp`."""
+    """The loaded library of a compiled program, with BridgeStan's functions and those of `bridge/interface.cpp`."""
 
     functions = Opened.functions | {
         "onebasin_stan_version": (c_char_p, ()),
@@ -248,9 +248,9 @@ class Interface(Opened):
         self.stan_version: str = self.library.onebasin_stan_version().decode()
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model from data as JSON and return its handle; it is a `StanDataError` if it rejects them.
+        """Construct a model from data as JSON and return its handle; raise `StanDataError` if it rejects the data.
 
-        `seed` is for the block `transformed data`. The caller keeps `report`, a `PRINT`, alive.
+        `seed` is used in the block `transformed data`. The caller keeps `report`, a `PRINT`, alive.
         """
         error = c_char_p()
         handle = self.library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
@@ -267,7 +267,7 @@ class Interface(Opened):
         return {name: tuple(map(int, lengths)) for name, *lengths in words}
 
     def rng(self, seed: int, chain: int) -> int:
-        """Construct the random number generator of CmdStan's chain of this number."""
+        """Construct the random number generator of CmdStan's chain with this number."""
         return self.library.onebasin_rng_construct(seed, chain, None)
 
     def density_handles(
@@ -275,14 +275,15 @@ class Interface(Opened):
     ) -> tuple[int, int | None, bool, bool]:
         """Return how to evaluate a kind of log density.
 
-        The result is the handle of a model, that of a model to subtract or None, and the values of `propto` and
-        `jacobian` to pass to both. The handles live until `destruct(handle)`. Here the model itself has all kinds.
+        The result is the handle of a model, the handle of a model to subtract or None, and the values of `propto` and
+        `jacobian` to pass to both. The handles are valid until `destruct(handle)`. Here, the model itself has all
+        kinds.
         """
         return handle, None, propto, jacobian
 
 
 class StanGenerator:
-    """A stream of random numbers for generated quantities; used by one thread at a time."""
+    """A stream of random numbers for generated quantities, for use by one thread at a time."""
 
     def __init__(self, interface: Interface | Interpreted, seed: int, chain: int) -> None:
         self.handle = interface.rng(seed % 2**32, chain)
@@ -296,19 +297,19 @@ def split(names: bytes) -> tuple[str, ...]:
 
 _BEYOND_NAMES = ("real", "imag")
 _REPORTS: dict[int, ctypes._FuncPointer] = {}
-"""The functions that receive the text of open models, the latest last."""
+"""The functions that receive text from open models, the latest last."""
 
 
 @PRINT
 def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
-    """Pass text to the latest report: the interpreter has one function for all models, which must stay alive."""
+    """Pass text to the latest report; the interpreter calls this one function for all models, so it must stay alive."""
     for report in [*_REPORTS.values()][-1:]:
         report(text, size)
 
 
 @dataclass(frozen=True)
 class _Constructed:
-    """The data and the seed of a model, and further models that were constructed from them."""
+    """The data and the seed of a model, and further models constructed from them."""
 
     data: str
     seed: int
@@ -319,7 +320,7 @@ class _Constructed:
 class Interpreted(Opened):
     """A program in the interpreter, which evaluates one kind of log density.
 
-    Two more models give the other kinds: one keeps the constants, and one has an empty model block, so that its log
+    Two more models give the other kinds: one keeps the constants. The other has an empty model block, so its log
     density is the log Jacobian. Each is constructed when it is first needed.
     """
 
@@ -344,7 +345,7 @@ class Interpreted(Opened):
         self._constructed: dict[int, _Constructed] = {}
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model as `Interface.construct` does; the latest `report` receives the text of all models."""
+        """Construct a model as `Interface.construct` does; the latest `report` receives text from all models."""
         _REPORTS[id(report)] = report
         self.library.bs_set_print_callback(_HAND_ON, None)
         try:
@@ -375,7 +376,7 @@ class Interpreted(Opened):
         return shapes
 
     def rng(self, seed: int, chain: int) -> int:
-        """Construct a generator; each chain of a seed gets a different one, but not that of CmdStan's chain."""
+        """Construct a generator; each chain of a seed has its own, which differs from that of CmdStan's chain."""
         if chain:
             seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
         return self.library.bs_rng_construct(seed, None)
@@ -397,7 +398,7 @@ class Interpreted(Opened):
         return made.others[kind]
 
     def _new(self, form: str, data: str, seed: int) -> int:
-        """Construct a model; it is a `StanDataError` if the program rejects the data."""
+        """Construct a model; raise `StanDataError` if the program rejects the data."""
         error = c_char_p()
         model = json.dumps({**json.loads(data), **held(form)})
         handle = self.library.bs_model_construct(model.encode(), seed, ctypes.byref(error))

@@ -1,4 +1,4 @@
-"""A Stan program with its data in this process: opening it, and its functions at one point or at many."""
+"""Open a Stan program with its data in this process, and evaluate its functions at one point or many."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _LOG = logging.getLogger("onebasin.printed")
 class StanLibrary:
     """A Stan program with its data in this process.
 
-    Points are vectors of the unconstrained space; every function takes one point, or an array whose last axis is a
-    point, and evaluates all of them in one call. Several threads can use a library, which has its own copy of the data.
+    Points are vectors in the unconstrained space. Every function takes one point, or an array whose last axis is a
+    point, and evaluates all points in one call. Several threads can use a library. It has its own copy of the data.
     Every function raises `ValueError` for a point of the wrong length, and `StanRunError` with the program's message if
     the program fails.
 
@@ -105,8 +105,8 @@ class StanLibrary:
     def unconstrained_names(self) -> tuple[str, ...]:
         """Names of a point's entries, such as ``theta.1``.
 
-        Stan orders the names of an array of vectors or matrices with the first index fastest, but a point holds one
-        vector after the other.
+        For an array of vectors or matrices, Stan orders the names with the first index fastest, but a point contains
+        one vector after the other.
         """
         return split(self._interface.library.bs_param_unc_names(self._handle))
 
@@ -116,12 +116,12 @@ class StanLibrary:
         return self._interface.stan_version
 
     def names(self, *, include_tp: bool = False, include_gq: bool = False) -> tuple[str, ...]:
-        """Name the entries of the result of `constrain`, such as ``theta.1``; first indices run fastest.
+        """Return the names of the entries that `constrain` returns, such as ``theta.1``; first indices vary fastest.
 
         Parameters
         ----------
         include_tp, include_gq : bool
-            Whether transformed parameters and generated quantities come after the parameters.
+            Whether to append transformed parameters and generated quantities.
 
         Returns
         -------
@@ -157,9 +157,9 @@ class StanLibrary:
         points : array, (..., dim)
             Unconstrained.
         propto : bool
-            Drop terms that do not depend on the parameters.
+            Whether to drop terms that do not depend on the parameters.
         jacobian : bool
-            Add the log Jacobian of the transforms, for the density of the unconstrained space.
+            Whether to add the log Jacobian of the transforms, which gives the density on the unconstrained space.
 
         Returns
         -------
@@ -212,14 +212,14 @@ class StanLibrary:
         points : array, (..., dim)
             Unconstrained.
         include_tp, include_gq : bool
-            Whether transformed parameters and generated quantities come after them.
+            Whether to append transformed parameters and generated quantities.
         generator : StanGenerator, optional
-            For random numbers in generated quantities; by default a new one with the library's seed.
+            Generator of random numbers for generated quantities; by default a new one with the library's seed.
 
         Returns
         -------
         array, (..., entry)
-            In the order of `names`; NaN if the program rejects a point.
+            Values in the order of `names`; NaN if the program rejects a point.
         """
         rows, lead = self._rows("points", points, self.dim)
         entry = self.entry("values", include_tp, include_gq)
@@ -240,7 +240,7 @@ class StanLibrary:
         Returns
         -------
         array, (..., dim)
-            Unconstrained; NaN if a value does not satisfy its constraint.
+            Unconstrained points; NaN if a value violates its constraint.
         """
         entry = self.entry("values")
         rows, lead = self._rows("values", values, entry.values)
@@ -312,7 +312,7 @@ class StanLibrary:
         seed : int
             Seed of the stream.
         chain : int
-            Number of a chain, to use the stream of CmdStan's chain of this number.
+            Number of a chain, for the random stream of CmdStan's chain with this number.
 
         Returns
         -------
@@ -336,19 +336,19 @@ class StanLibrary:
     def entry(
         self, kind: Literal["density", "values"], first: bool = False, second: bool = False
     ) -> Entry:
-        """Return the entry by which compiled code evaluates the log density, or calls `constrain` and `unconstrain`.
+        """Return the entry for compiled code that evaluates the log density, or calls `constrain` and `unconstrain`.
 
         Parameters
         ----------
         kind : {"density", "values"}
-            Which of them.
+            Whether the entry is for the log density or for constrained values.
         first, second : bool
             `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`.
 
         Returns
         -------
         Entry
-            Valid as long as the library.
+            Valid as long as the library exists.
         """
         key, interface = (kind, first, second), self._interface
         if key not in self._entries:
@@ -363,7 +363,7 @@ class StanLibrary:
         return self._entries[key]
 
     def _call(self, name: str, entry: Entry, *arguments: Any) -> None:
-        """Call a function of `calls.c`; rejected points show in the values, failures raise."""
+        """Call a function of `calls.c`; rejected points show in the values, and failures raise an error."""
         error = ctypes.c_char_p()
         function = getattr(self._native, f"onebasin_{name}")
         passed = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
@@ -388,21 +388,21 @@ def open_library(
     on_print: Callable[[str], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StanLibrary:
-    """Open a Stan program in this process: by the interpreter if it accepts the program, else compiled.
+    """Open a Stan program in this process, in the interpreter if it accepts the program, otherwise compiled.
 
     Parameters
     ----------
     program : Target, StanProgram, path or str
         A target with a Stan program, a program with its data, a ``.stan`` file, or the text of a program.
     data : mapping or path, optional
-        The data block's variables, or a JSON file that holds them; for a file or a text.
+        The variables of the data block, or a JSON file with them; only if `program` is a file or a text.
     engine : {"stanli", "cmdstan"}, optional
-        Use the interpreter, or a library compiled with CmdStan.
+        The interpreter, or a library compiled with CmdStan; by default the interpreter if it accepts the program.
     seed : int
         Seed of random numbers in the block `transformed data` and in generated quantities.
     threads : bool
-        Let several threads compute at once in a compiled library, which needs a separate compilation; otherwise they
-        take turns. In the interpreter, threads always compute at once.
+        Whether several threads can compute at once in a compiled library, which needs a separate compilation; otherwise
+        they take turns. In the interpreter, threads always compute at once.
     on_print : callable, optional
         Called with the text that the program prints; by default it goes to Python's logger `onebasin`, at level INFO.
     progress : callable, optional

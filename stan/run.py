@@ -1,7 +1,7 @@
-"""Prepare a Stan program, run it so that it can be watched and stopped, and read the CSV file that it writes.
+"""Prepare a Stan program, run it so that it can be watched and stopped, and read its CSV file.
 
 A program gets CmdStan's arguments in a fixed order, so that command lines can be compared. Paths must be absolute,
-since a program runs in its own folder. cmdstanpy also composes command lines, but it has no static HMC, loses a
+since a program runs in its own folder. cmdstanpy also composes command lines, but it lacks static HMC, loses a
 variational fit with a given step size, and cannot stop a run.
 """
 
@@ -32,7 +32,7 @@ from .home.assemble import Progress, find_cmdstan
 from .program import StanProgram, definition
 
 METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
-"""Our words for an inverse mass matrix, and CmdStan's."""
+"""Names of inverse mass matrices in onebasin, and in CmdStan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Files:
     digits: int = 18  # Significant digits of the output; 18 keep every bit.
 
     def arguments(self) -> list[str]:
-        """Return the arguments that name them."""
+        """Return the arguments that name the files."""
         trace = [] if self.diagnostics is None else [f"diagnostic_file={self.diagnostics}"]
         out = ["output", f"file={self.output}", *trace, f"sig_figs={self.digits}"]
         return ["data", f"file={self.data}", *out]
@@ -53,7 +53,7 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStart:
-    """The start of a run."""
+    """The seed and the starting point of a run."""
 
     seed: int
     chain: int | None = None  # From 1; chains with the same seed use different parts of its stream.
@@ -61,7 +61,7 @@ class CommandStart:
     init: Path | float | None = None
 
     def arguments(self) -> list[str]:
-        """Return the arguments for it."""
+        """Return the arguments for this start."""
         number = [] if self.chain is None else [f"id={self.chain}"]
         init = [] if self.init is None else [f"init={self.init}"]
         return [*number, "random", f"seed={self.seed}", *init]
@@ -75,7 +75,7 @@ class Adaptation:
     inverse_metric: np.ndarray  # Diagonal or matrix; empty for a unit metric.
 
     def arguments(self, folder: Path) -> list[str]:
-        """Return the arguments for it; the metric is written to a JSON file in the folder."""
+        """Return the arguments; the metric is written to a JSON file in the folder."""
         words = [] if self.step_size is None else [f"stepsize={self.step_size!r}"]
         if self.inverse_metric.size:
             path = folder / "metric.json"
@@ -99,7 +99,7 @@ def sample(
     adapted: Sequence[str] = (),
     save_warmup: bool = False,
 ) -> list[str]:
-    """Return the arguments of HMC, with `refresh` iterations between two lines of progress.
+    """Return the arguments of HMC; it prints progress every `refresh` iterations.
 
     The warmup starts from `adapted`, the arguments of an `Adaptation`; a given metric is not adapted again.
     """
@@ -127,10 +127,10 @@ def command_line(files: Files, start: CommandStart, method: str, **options: obje
 
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-"""Settings of glibc that keep a network's temporaries with the program between gradients.
+"""Settings of glibc by which a program keeps memory for a network's temporary arrays between gradients.
 
-With a matrix of 404 x 50, a fifth of the time would go into pages that are returned and requested again. No draw
-depends on it. The driver of our own homes has these settings compiled in.
+With a matrix of 404 x 50, a fifth of the time would be spent on returning pages and requesting them again. Draws do not
+depend on these settings. The driver of assembled CmdStan homes has them compiled in.
 """
 
 
@@ -176,7 +176,7 @@ def make_ready(
 
 
 def declarations(program: StanProgram, progress: Progress | None = None) -> ProgramInfo:
-    """Return the declarations of a program, by the library that evaluates it."""
+    """Return the declarations of a program, according to the library that evaluates it."""
     accepted = program.chosen().accepted
     if accepted is not None:
         return accepted.info
@@ -184,7 +184,7 @@ def declarations(program: StanProgram, progress: Progress | None = None) -> Prog
 
 
 def check_variables(target: Target, names: Iterable[str]) -> None:
-    """Reject variables of a program that no posterior can store: tuples, whose names have a colon; reserved names."""
+    """Reject variables that no posterior can store: tuples, whose names contain a colon, and reserved names."""
     program = definition(target).path.name
     plain: dict[str, None] = {}
     for name in names:
@@ -222,8 +222,8 @@ def run(
 ) -> str:
     """Run a program in a folder and return its output, shortened in the middle if it is long.
 
-    The program is stopped once `cancel` is set, with `RunCancelled`. `watch` is called with lines as they are printed.
-    It is a `StanRunError` with the program's last message if the program fails.
+    If `cancel` is set, stop the program and raise `RunCancelled`. `watch` is called with lines as they are printed. If
+    the program fails, raise `StanRunError` with its last message.
     """
     try:
         done = run_guarded(
@@ -248,13 +248,13 @@ def run(
 
 
 _CHUNK = 1 << 16
-"""Numbers that are parsed at once."""
+"""Number of values that are parsed at once."""
 _METRICS = {
     "Diagonal elements of inverse mass matrix:": 1,
     "Elements of inverse mass matrix:": 2,
     "No free parameters for unit metric": 0,
 }
-"""The comment before a metric, and the metric's number of axes."""
+"""The comment before a metric, and the number of axes of the metric."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class Output:
 
 
 def read(path: Path, *, printed: str = "") -> Output:
-    """Read a CSV file of draws; reject one that is missing or incomplete, with the program's output in the message."""
+    """Read a CSV file of draws; if it is missing or incomplete, raise an error that quotes the program's output."""
     parts = list(read_blocks(path, printed=printed))
     method, variables = (
         {name: np.concatenate([getattr(part, kind)[name] for part in parts]) for name in names}
@@ -283,7 +283,7 @@ def read(path: Path, *, printed: str = "") -> Output:
 def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
     """Read a CSV file of draws in blocks of a few megabytes, each with the comments of the whole file.
 
-    A file without draws has one empty block.
+    A file without draws gives one empty block.
     """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
@@ -327,7 +327,7 @@ def keep_whole_rows(path: Path) -> int:
 
 
 def read_adaptation(comments: Sequence[str], step_size: float) -> Adaptation | None:
-    """Find the metric in the comments of a CSV file; None before the end of the warmup."""
+    """Find the metric in the comments of a CSV file; return None before the end of the warmup."""
     for place, line in enumerate(comments):
         axes = _METRICS.get(line)
         if axes is None:

@@ -1,12 +1,12 @@
-"""Load stanli's library by ctypes, and bring Stan programs into the form that it takes.
+"""Load stanli's library by ctypes, and convert Stan programs into the form that it accepts.
 
-This module needs only the standard library, so that the driver starts in a few hundredths of a second. The layouts of
-options are those of `capi.h` at ABI 2; `load` rejects a library with another ABI or other defaults, since a wrong
-offset would give no error.
+This module needs only the standard library, so that the driver starts within a few hundredths of a second. The layouts
+of options are those of `capi.h` at ABI 2. `load` rejects a library with another ABI or other defaults, since a wrong
+offset would not raise an error.
 
 The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of
-the constraints. In the compiled form, every call of a density function has a flag for constants; `with_constants`
-changes all of them. A program with an empty model block, made by `emptied`, has the log Jacobian as its density.
+the constraints. In the compiled form, every call of a density function has a flag for constants, which `with_constants`
+changes. A program with an empty model block, made by `emptied`, has the log Jacobian as its density.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from onebasin.base.errors import OnebasinError
 PACKAGE = "stanli"
 ABI = 2
 FIRST, BEYOND = (0, 24), (0, 25)
-"""The versions that were compared with CmdStan; pyproject.toml allows the same."""
+"""Range of the versions that were compared with CmdStan; pyproject.toml allows the same range."""
 _FILES = {"darwin": "libstanli.dylib", "win32": "stanli.dll"}
 
 
 class InterpreterMissing(OnebasinError):
-    """The interpreter is not installed, cannot be loaded, or has a version that was not compared with CmdStan."""
+    """Raised when the interpreter is not installed, cannot be loaded, or was not compared with CmdStan."""
 
 
 _KINDS = {"u": c_uint32, "i": c_int, "n": c_int64, "d": c_double, "p": POINTER(c_double)}
@@ -103,7 +103,7 @@ OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
 """The options of each function, with some of the library's defaults, which are CmdStan's."""
 
 SampleReport = _layout("d:warmup_seconds d:sampling_seconds n:n_divergent n:n_max_treedepth")
-"""Times and problems of a chain."""
+"""The times and problems of a chain."""
 
 
 class Message:
@@ -134,7 +134,7 @@ _WORDS = (
 
 
 def location() -> Path | None:
-    """Find the library's file without importing the package; None if it is not installed."""
+    """Find the library's file without importing the package; return None if it is not installed."""
     try:
         spec = find_spec(PACKAGE)
     except ValueError:
@@ -148,7 +148,7 @@ def location() -> Path | None:
 
 
 def installed_version() -> str:
-    """Return the version of the installed package; raise `InterpreterMissing` without one."""
+    """Return the version of the installed package; raise `InterpreterMissing` if there is none."""
     if (file := location()) is not None:
         # Read it from pip's folder: importing `importlib.metadata` would take half of the driver's start-up time.
         found = [folder.stem for folder in file.parents[2].glob(f"{PACKAGE}-*.dist-info")]
@@ -166,7 +166,7 @@ def installed_version() -> str:
 
 @cache
 def load() -> ctypes.CDLL:
-    """Load the library, once per process; reject a version or a layout that this module does not know."""
+    """Load the library, once per process; reject a version or a layout that this module does not support."""
     found = installed_version()
     numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
@@ -215,7 +215,7 @@ def new_options(name: str) -> Structure:
 
 
 def _check_layout(library: ctypes.CDLL, found: str) -> None:
-    """Reject a library with another layout: known defaults must appear where this module reads them."""
+    """Reject a library with another layout: known defaults must be where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
             f"stanli {found} has ABI {library.stanli_abi_version()}, but this version of onebasin needs ABI {ABI}."
@@ -242,14 +242,14 @@ _INCLUDE = re.compile(r"""^[ \t]*\#include[ \t]+[<"]?([^>"\s]+)[>"]?.*$""", re.M
 
 
 class ProgramRefused(OnebasinError):
-    """A program that does not parse, or that the interpreter does not take; with its message."""
+    """Raised when a program does not parse or the interpreter does not accept it, with its message."""
 
 
 def compiled(text: str, folder: Path) -> str:
     """Compile a program's text, with includes from a folder; raise `ProgramRefused` if it does not parse.
 
-    The signal stacks of the compiler's OCaml runtime are too small for a process that uses AMX, as JAX does from its
-    first matrix product, and the process would die. So only the driver's process, which has no JAX, may call it.
+    The signal stacks of the compiler's OCaml runtime are too small for a process that uses AMX, as JAX does for matrix
+    products; such a process would die. So only the driver's process, which does not load JAX, may call it.
     """
     assert "jaxlib" not in sys.modules, "the compiler ends a process that computes with JAX"
     if "\0" in text:
@@ -273,7 +273,7 @@ def with_constants(form: str) -> str:
 
 
 def declared_data(form: str) -> dict[str, bool]:
-    """Return the variables that a compiled program reads, first those of its data block; true for a number."""
+    """Return the variables that a compiled program reads, the data block's first, and whether each is a number."""
     content = _bytes(form)
     names: dict[str, bool] = {}
     for found in _READ.finditer(content):
@@ -291,7 +291,7 @@ def emptied(text: str, block: str) -> str:
 
 
 def until_data(text: str) -> str:
-    """Return a program without includes up to the end of its data block; empty if it has none."""
+    """Return a program without includes up to the end of its data block; empty if it has no such block."""
     opened, closed = _inside(text, "data")
     return text[: closed + 1] if opened < len(text) else ""
 
@@ -337,12 +337,12 @@ def _bytes(form: str) -> bytes:
 
 
 def full_text(path: Path, includes: Iterable[Path]) -> str:
-    """Return a program with the included texts, each between two comments that name its file."""
+    """Return a program with its included texts, each between two comments that name its file."""
     return _expanded(path, path.parent, frozenset(p.resolve() for p in includes))
 
 
 def included_files(path: Path) -> tuple[Path, ...]:
-    """List the files that a program includes, also by lines within comments."""
+    """List the files that a program includes, even those named in comments."""
     found: dict[Path, None] = {}
     waiting = [path]
     while waiting:

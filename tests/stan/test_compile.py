@@ -205,7 +205,7 @@ def test_a_program_is_compiled_once_and_a_damaged_one_anew(pretended, tmp_path):
         spoil()
         said.clear()
         assert compiled(program, said) == executable
-        assert said[0] == "the compiled coin.stan in the cache is damaged; it is made again"
+        assert said[0] == "the compiled coin.stan in the cache is damaged and will be compiled again"
         assert executable.read_bytes() == good
 
 
@@ -271,5 +271,5 @@ def test_two_at_once_compile_once(pretended, tmp_path):
     assert len(calls(pretended)) == 1
     assert sorted(said) == [
         "compiling coin.stan (once; kept in the cache)",
-        "waiting for another process, which is building it",
+        "waiting for another process that is building it",
     ]

@@ -137,7 +137,7 @@ def test_assemble_says_that_it_waits_for_another_process(fake_compiler):
         other.release()
 
     assemble(progress=release)
-    waits = "waiting for another process, which is building it"
+    waits = "waiting for another process that is building it"
     assert stages[:2] == [waits, "linking Stan's headers"]
 
 
