@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from onebasin.base.errors import ModelDataError, StudyError
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.text import Flag
 
 from . import console, inputs
@@ -81,8 +81,7 @@ def calibrate(
     Parameters are drawn from the prior and data from the likelihood, so the parameters are one more draw from the
     posterior.
     """
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.inference.calibration.calibrate import calibrate as run
     from onebasin.inference.calibration.calibrate import method_of
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 WIDTH = 50
 """Width of a label in characters."""
@@ -25,7 +25,6 @@ def demo(
     from onebasin.analysis.page import OutputError
     from onebasin.base.files.writing import claim
 
-    quieten_stan()
     with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():
         from onebasin.analysis.page import put
         from onebasin.studies.demo import mixture, network
@@ -68,7 +67,7 @@ def demo(
 @contextmanager
 def _compiling_quickly() -> Iterator[None]:
     """Turn off most of JAX's optimisations, since compiling small models takes longer than running them."""
-    prepare_jax()
+    prepare_libraries()
     import jax
 
     name = "jax_disable_most_optimizations"

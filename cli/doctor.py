@@ -13,7 +13,7 @@ import typer
 
 from onebasin.base.extras import EXTRAS, is_installed
 from onebasin.base.files.cache import CacheError, user_cache
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.text import Flag
 
 from .options import Json, option
@@ -51,7 +51,7 @@ def doctor(
     """Show which engines and packages work here; exit with 0 if models run and everything you set up works."""
     from . import console
 
-    prepare_jax()
+    prepare_libraries()
     checks = examine(build=build, progress=console.say)
     engines = working_engines(checks)
     if json:

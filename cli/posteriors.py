@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError
-from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_libraries
 
 from . import console, inputs
 from .options import (
@@ -52,7 +52,7 @@ def diagnose(
     json: Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do, and show the numbers."""
-    prepare_jax()
+    prepare_libraries()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
     view = inputs.read(run, program=program, data=data)
@@ -93,7 +93,7 @@ def align(
     force: Force = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with a record of each draw's move."""
-    prepare_jax()
+    prepare_libraries()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.posteriors.writing import write_tree
@@ -138,7 +138,7 @@ def report(
     force: Force = False,
 ) -> None:
     """Write a self-contained page that says whether posteriors may be used, and shows why."""
-    prepare_jax()
+    prepare_libraries()
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
@@ -246,7 +246,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare posteriors with one of them or a reference: their predictions, and their weights modulo symmetry."""
-    prepare_jax()
+    prepare_libraries()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import MEANS, comparison_table, means_table
     from onebasin.base.checks import check_seed
@@ -335,8 +335,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict at new data with the draws of a posterior, and show mean, sd and interval of every prediction."""
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.base.table import frame_table
     from onebasin.inference.prediction.models import read_new_data
     from onebasin.inference.prediction.predict import predict as predict_at
@@ -374,8 +373,7 @@ def loo(
     json: Json = False,
 ) -> None:
     """Estimate how well a model predicts each left-out observation; compare and stack several models."""
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.analysis.compare.models import compare_models
     from onebasin.inference.prediction.loo import loo as leave_out
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import console, inputs
 from .options import (
@@ -63,8 +63,7 @@ def sample(
     **given: Any,
 ) -> None:
     """Sample any Stan program or NumPyro model; repeat the command to resume."""
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.models.numpyro_target import model_file_in
     from onebasin.posteriors.view import as_view

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onebasin.base.errors import UsageError, interruption_says
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import console
 from .options import Json, Progress, Quick, Record, Scheduler, Seed, argument, option, words_in
@@ -77,8 +77,7 @@ def study(
         return
     if name is None:
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(_studies())}.")
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.base import run_log
     from onebasin.studies.lab import run
     from onebasin.studies.options import Options

@@ -8,8 +8,8 @@ import sys
 from contextlib import suppress
 
 
-def prepare_jax() -> None:
-    """Set JAX's flags before anything uses it: double precision, a persistent cache, no warnings about missing GPUs.
+def prepare_libraries() -> None:
+    """Set JAX's flags before anything uses it (double precision, a persistent cache), and quieten JAX and cmdstanpy.
 
     Small kernels are cached too, because compiling a small network takes longer than sampling it. JAX keeps the code of
     different versions and processors apart. If the user has chosen a cache folder for JAX, it is used. Importing JAX
@@ -30,6 +30,11 @@ def prepare_jax() -> None:
                 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(make_user_cache(COMPILED))
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    # Keep cmdstanpy's log off the terminal; failures raise errors anyway.
+    logger = logging.getLogger("cmdstanpy")
+    logger.setLevel(logging.CRITICAL)
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
 
 
 def leave_jax_unloaded() -> None:
@@ -42,11 +47,3 @@ def leave_jax_unloaded() -> None:
 
     if "jaxlib" not in sys.modules:
         sys.modules.pop("jax", None)
-
-
-def quieten_stan() -> None:
-    """Keep cmdstanpy's log off the terminal; failures raise errors anyway."""
-    logger = logging.getLogger("cmdstanpy")
-    logger.setLevel(logging.CRITICAL)
-    logger.propagate = False
-    logger.addHandler(logging.NullHandler())

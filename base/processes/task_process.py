@@ -150,13 +150,12 @@ def _result(order: bytes) -> Any:
 
 def main() -> int:
     """Run the task in the folder that the command names."""
-    from .libraries import prepare_jax, quieten_stan
+    from .libraries import prepare_libraries
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Libraries' output goes to stderr.
     _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     LOGGER.addHandler(_Sending(logging.INFO))
     LOGGER.setLevel(logging.INFO)
     folder = Path(sys.argv[1])
