@@ -58,8 +58,7 @@ def bridge_path(build: Build = True) -> None:
     from onebasin.stan.home.assemble import bridge_folder, bridge_home
 
     _assembled(build)
-    folder = bridge_folder(bridge_home(progress=console.say))
-    typer.echo(folder)
+    typer.echo(bridge_folder(bridge_home(progress=console.say)))
 
 
 def _assembled(build: bool) -> Path | None:

@@ -175,10 +175,8 @@ def write_remark(sentence: str, flag: str) -> None:
     """Write a sentence to stdout, with the mark of its flag."""
     from rich.text import Text
 
-    if not flag:
-        write_sentence(sentence)
-        return
-    _write(Text.assemble((f"{MARKS[flag]} ", _COLOURS[flag]), plain(sentence)), indent=2)
+    mark = [(f"{MARKS[flag]} ", _COLOURS[flag])] if flag else []
+    _write(Text.assemble(*mark, plain(sentence)), indent=2 if flag else 0)
 
 
 def write_sentence(sentence: str, *, indent: int = 0) -> None:

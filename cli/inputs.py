@@ -146,8 +146,7 @@ def truth(
 
 def start(word: str) -> str | View:
     """Return the value of `--reference`: a keyword, or a posterior."""
-    path = Path(word)
-    return read(path, "--reference") if names_file(word) else word
+    return read(Path(word), "--reference") if names_file(word) else word
 
 
 def names_file(word: str) -> bool:

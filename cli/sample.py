@@ -110,9 +110,7 @@ def sample(
             try:
                 diagnosis = diagnose(view)
             except ValueError as error:
-                raise StudyError(
-                    f"`{out}` was written, but cannot be diagnosed: {error}"
-                ) from error
+                raise StudyError(f"`{out}` was written, but not diagnosed: {error}") from error
             write_findings(str(out), diagnosis, name=out.stem, json=json, details=details)
     if not json:
         console.write_remark(f"wrote {out}", "good")

@@ -84,9 +84,7 @@ def study(
     from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:
-        raise UsageError(
-            "`--workers` cannot be combined with --scheduler, which has its own workers."
-        )
+        raise UsageError("`--workers` cannot be combined with --scheduler: give only one of them.")
     chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
         if record:
