@@ -54,7 +54,7 @@ def check_path(argument: str, value: Any) -> Path:
     text = os.fsdecode(value)
     if not text or "\0" in text:
         raise ArgumentError(
-            f"`{argument}` is {text!r}, which is not a valid file name; give a path."
+            f"`{argument}` is {text!r}, which is not a valid file name. Give a path."
         )
     return Path(text)
 
@@ -66,7 +66,7 @@ def check_paths(argument: str, value: Any) -> list[Path]:
     """Return one or more paths as a list; reject the values that `check_path` rejects."""
     several = isinstance(value, list | tuple)
     if several and not value:
-        raise ArgumentError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
+        raise ArgumentError(f"`{argument}` is empty. Give a path, or the paths of a run's chains.")
     return [check_path(argument, path) for path in (value if several else [value])]
 
 
@@ -113,7 +113,7 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
             f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give an array (obs, {in_dim})."
         )
     if not len(x):
-        raise ArgumentError("`x` has no rows; give at least one observation.")
+        raise ArgumentError("`x` has no rows. Give at least one observation.")
     _check_finite("x", x)
     return x
 
@@ -149,7 +149,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 def as_numbers(argument: str, value: Any) -> np.ndarray:
     """Return a copy as float64; reject masked arrays and anything but real numbers."""
     if np.ma.is_masked(value):
-        raise ArgumentError(f"`{argument}` has masked entries; fill them, or omit their rows.")
+        raise ArgumentError(f"`{argument}` has masked entries. Fill them, or omit their rows.")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "c":
@@ -170,7 +170,7 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
         row, column = (int(i) for i in bad[0])
         raise ArgumentError(
             f"`{argument}` has {len(bad)} value(s) that are not finite, the first in row {row}, "
-            f"column {column} ({value[row, column]}); remove or impute them first."
+            f"column {column} ({value[row, column]}). Remove or impute them first."
         )
 
 

@@ -129,7 +129,7 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
 def read_json_file(path: Path, *, error: type[Exception], argument: str = "data") -> dict[str, Any]:
     """Read a JSON object that contains each variable once, or raise `error`, whose message names the argument."""
     if path.is_dir():
-        raise error(f"`{argument}` is {path}, which is a folder; give a JSON file.")
+        raise error(f"`{argument}` is {path}, which is a folder. Give a JSON file.")
     try:
         values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         raise error(f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text.") from reason
     except KeyError as reason:
         raise error(
-            f"`{argument}` is {path}, which contains {reason.args[0]} twice; give each variable once."
+            f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
         raise error(f"`{argument}` is {path}, which does not hold a JSON object of variables.")

@@ -113,7 +113,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, which applies only to --init optimum; give both."
+            f"`--init-starts` is {given['init_starts']}, which applies only to --init optimum. Give both."
         )
     return method_named(word, given)
 
@@ -138,7 +138,7 @@ def engine_for(method: Method, asked: str | None, definition: str) -> str:
         raise StudyError(f"`--engine` is {asked}; {of} takes {' or '.join(able)}.")
     if method.name not in able[asked]:
         raise StudyError(
-            f"`--engine` is {asked}, which does not have {method.name} for {of}; use --method "
+            f"`--engine` is {asked}, which does not have {method.name} for {of}. Use --method "
             f"{' or '.join(able[asked])}."
         )
     return asked

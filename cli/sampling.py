@@ -149,7 +149,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
                     tree = open_posterior(request.out, lazy=True)
                 except PosteriorFileError as error:
                     raise StudyError(
-                        f"`--out` is {request.out}, which this command wrote, but the file is damaged; write it again "
+                        f"`--out` is {request.out}, which this command wrote, but the file is damaged. Write it again "
                         "with --force."
                     ) from error
                 say(f"{request.out} already holds the result of this command")

@@ -117,7 +117,7 @@ def check_declares(info: ProgramInfo, path: Path) -> None:
     """Reject a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
-            f"`path` is {shown(str(path))}, which declares no variables; declare parameters or generated quantities."
+            f"`path` is {shown(str(path))}, which declares no variables. Declare parameters or generated quantities."
         )
 
 
@@ -146,7 +146,7 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
         )
     except OSError as error:
         raise CmdStanNotFound(
-            f"{stanc} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set CMDSTAN "
+            f"{stanc} does not run: {error.strerror}. Build that CmdStan (`make build` in its folder), or set CMDSTAN "
             "to another folder."
         ) from error
     if done.returncode:
@@ -328,7 +328,7 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         )
     except FileNotFoundError:
         raise StanProgramError(
-            f"{tool} was not found. CmdStan needs it to compile programs; install GNU make and a C++ compiler."
+            f"{tool} was not found. CmdStan needs it to compile programs. Install GNU make and a C++ compiler."
         ) from None
     if done.code:
         if os.strerror(errno.ENOSPC) in done.printed:
@@ -337,6 +337,6 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
     if not (build / product.file).is_file():
         raise StanProgramError(
-            f"`make` compiled {shown(path.name)} without an error but wrote no file; check the CmdStan directory "
+            f"`make` compiled {shown(path.name)} without an error but wrote no file. Check the CmdStan directory "
             f"{product.home.path}."
         )

@@ -452,6 +452,6 @@ def open_library(
             if done.code < 0:
                 raise StanRunError(
                     f"{shown(program.path.stem)} {ending(done.code)} while its log density was evaluated in a separate "
-                    "process; check its functions and loops."
+                    "process. Check its functions and loops."
                 )
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)

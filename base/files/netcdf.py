@@ -74,7 +74,7 @@ def read_tree(
         seal = examine(path)
         if seal is Seal.DAMAGED:
             raise ClaimError(
-                "is damaged: its content differs from what was written; use another copy, or create it again"
+                "is damaged: its content differs from what was written. Use another copy, or create it again"
             )
         check_hdf5(path)
         if lazy:

@@ -58,7 +58,7 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         with suppress(OSError):
             by = place.read_text(errors="replace")
         raise InUse(
-            f"`{argument}` is {path}, which {by or 'another process'} is writing; wait until it has ended, or "
+            f"`{argument}` is {path}, which {by or 'another process'} is writing. Wait until it has ended, or "
             "choose a different name."
         ) from None
     except OSError as error:
@@ -294,7 +294,7 @@ def check_output(
         )
     if kind and not force:
         raise refuse(
-            "which already exists; choose a different name, or overwrite it with --force (force=True)."
+            "which already exists. Choose a different name, or overwrite it with --force (force=True)."
         )
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
         raise refuse(f"but its name is too long: {_LONGEST_NAME} bytes are allowed.")

@@ -175,7 +175,7 @@ def connected(client: Any) -> Iterator[Any]:
         made = Client(client, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise TaskError(
-            f"No Dask scheduler answers at {client}; start one with `dask scheduler`."
+            f"No Dask scheduler answers at {client}. Start one with `dask scheduler`."
         ) from error
     with made:
         yield made

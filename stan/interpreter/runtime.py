@@ -172,13 +172,13 @@ def load() -> ctypes.CDLL:
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
     if not FIRST <= numbers < BEYOND:
         raise InterpreterMissing(
-            f"stanli {found} is installed, but this version has not been compared with CmdStan; run `pip install "
+            f"stanli {found} is installed, but this version has not been compared with CmdStan. Run `pip install "
             f"'{allowed}'`."
         )
     file = location()
     if file is None:
         raise InterpreterMissing(
-            f"stanli {found} is installed without its library; run `pip install --force-reinstall '{allowed}'`."
+            f"stanli {found} is installed without its library. Run `pip install --force-reinstall '{allowed}'`."
         )
     try:
         library = ctypes.CDLL(str(file))
