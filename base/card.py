@@ -82,7 +82,7 @@ class Card:
 
 
 def number(value: SupportsFloat, digits: int = 3) -> str:
-    """Write a number to the given number of significant digits; write NaN as a dash."""
+    """Write a number with `digits` significant digits, and NaN as a dash."""
     known = float(value)
     if math.isnan(known):
         return "–"

@@ -193,7 +193,7 @@ MAX_SEED = 2**32 - 1
 
 
 def error_in_words(error: Exception) -> str:
-    """Return an error's message without the full stop; the name of an error that is not onebasin's comes first."""
+    """Return an error's message without its full stop, after the error's name if it is not onebasin's own."""
     text = str(error).strip().removesuffix(".")
     return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"
 

@@ -90,7 +90,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def memory() -> int:
-    """Return how many bytes of memory this process may still use on this machine, in its container and by its limit."""
+    """Return how much memory, in bytes, the machine, the container and the process's own limit still allow."""
     found = []
     try:
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
