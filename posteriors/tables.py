@@ -397,7 +397,7 @@ def _tree(frame: pd.DataFrame, path: Path, chain: np.ndarray | None = None) -> x
     try:
         return xr.DataTree.from_dict(groups_of(frame, str(path), chain))
     except ArgumentError as error:
-        raise FormatError.whole(str(error)) from error
+        raise FormatError(str(error), "") from error
 
 
 def groups_of(

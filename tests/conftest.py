@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import type_checks
 
@@ -31,7 +31,7 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(name, None)
 
-prepare_jax()
+prepare_libraries()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Check annotations at run time in these packages, wherever they have array shapes. mypy checks the other files.

@@ -33,7 +33,7 @@ from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.summary import deciding, rhat_of_entries
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.writing import replacing
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.run_log import notice
 from onebasin.base.text import json_safe
 from onebasin.inference.runs.posterior import machine, versions
@@ -342,8 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the chains")
     parser.add_argument("--out", type=Path, help="output folder, by default NAME-seedSEED")
     given = parser.parse_args(arguments)
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     folder = given.out or Path(f"{given.name}-seed{given.seed}")
     passes = make(PROBLEMS[given.name], folder, seed=given.seed, progress=True)
     outcome = "passes" if passes else "fails: see `checks_made` in its .info.json"

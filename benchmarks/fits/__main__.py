@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
 from .claims import Moments, largest, misses, moments, too_large
 
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    prepare_jax()
+    prepare_libraries()
     rows = []
     found = references(options.words, options.kinds, options.first_kind, options.hierarchies)
     for place, (name, target, wanted, price) in enumerate(found):

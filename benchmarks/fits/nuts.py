@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
 from .__main__ import programs
 
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--samplers", nargs="+", default=["fit"], choices=list(SAMPLERS))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    prepare_jax()
+    prepare_libraries()
     rows = []
     for name, target in programs(options.words):
         for seed in range(options.first_seed, options.first_seed + options.seeds):

@@ -14,7 +14,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,6 @@ from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.program import name_draws
 from onebasin.stan.run import (
     Adaptation,
-    Adapted,
     CommandStart,
     Files,
     Output,
@@ -312,7 +311,7 @@ class StanChains:
         *,
         draws: int,
         warmup: int,
-        adapted: Adapted | None = None,
+        adapted: Sequence[str] = (),
     ) -> list[str]:
         """Compose the command line of a program that runs a chain or the rest of a chain."""
         s = self.settings
@@ -432,13 +431,11 @@ class _StanChain:
             self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
         start = CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.job.given
-        adapted = None
+        adapted: list[str] = []
         if given is not None:
             step_size = None if given.step_size is None else float(given.step_size[number])
-            metric = None
-            if runner.metric is not None:
-                metric = Adaptation(1.0, runner.metric[number]).write(self._scratch)
-            adapted = Adapted(step_size=step_size, metric=metric)
+            metric = np.empty(0) if runner.metric is None else runner.metric[number]
+            adapted = Adaptation(step_size, metric).arguments(self._scratch)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
@@ -453,7 +450,7 @@ class _StanChain:
         last = {n.removeprefix(LAST): v for n, v in state.items() if n.startswith(LAST)}
         start = CommandStart(seed=seed, chain=number + 1, init=write(self._scratch, last))
         adaptation = Adaptation(float(state["step_size"]), state["inverse_metric"])
-        adapted = Adapted(step_size=adaptation.step_size, metric=adaptation.write(self._scratch))
+        adapted = adaptation.arguments(self._scratch)
         return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
     def _incomplete(self, csv: Path) -> StanRunError:

@@ -113,7 +113,7 @@ def test_parquet_files_without_draws_are_refused(tmp_path, table, said):
 @pytest.mark.parametrize("name", ["run.nc", "run.zarr", "run.csv"])
 def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
     path = save(tree, tmp_path / name)
-    with pytest.raises(PosteriorFileError, match="which exists"):
+    with pytest.raises(PosteriorFileError, match="which already exists"):
         save(tree, path)
     other = tree.isel(chain=slice(0, 2))
     save(other, path, force=True)
