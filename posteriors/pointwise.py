@@ -39,7 +39,7 @@ class DrawGroup:
 
     values: Mapping[str, Values]  # A `DataArray` may be in a file.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # After chain and draw.
-    every: int = 1  # Only draws whose number this divides are kept.
+    every: int = 1  # Only draws whose number is a multiple of this are kept.
     filed: xr.DataTree | None = None  # The file with the values, if they are on disk.
     attrs: Mapping[str, Any] = field(default_factory=dict)
 

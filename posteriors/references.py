@@ -76,7 +76,7 @@ def open_reference(name: str) -> xr.DataTree:
 
     See Also
     --------
-    compare : its argument `truth` takes such a name.
+    compare : Compare a posterior with a reference, named by `truth`.
 
     Examples
     --------

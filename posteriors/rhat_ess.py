@@ -36,7 +36,7 @@ LEAST_DRAWS = 4
 _BLOCK = 1 << 17
 """Size of a block, which fits into the processor's cache together with intermediate results."""
 _THREADED = 1 << 20
-"""Size from which threads share the blocks. NumPy's sort and SciPy's transform release Python's lock."""
+"""From this number of values on, threads share the blocks. NumPy's sort and SciPy's transform release Python's lock."""
 _RESOLUTION = np.finfo(np.float64).resolution
 
 

@@ -206,7 +206,7 @@ def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = Fals
     """
     least = 8 * chains * (8 * draws + numbers * (1 if kept else draws))
     if least > (most := memory()):
-        of = f" and {numbers:,} numbers" if numbers else ""
+        of = f" of {numbers:,} values per draw" if numbers else ""
         raise ArgumentError(
             f"`draws` is {draws}, which needs at least {in_words(least)} for {chains} chain(s){of}, but this machine "
             f"has {in_words(most)} of memory: use fewer draws."

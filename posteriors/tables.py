@@ -291,7 +291,7 @@ class ChainFile:
         if row:
             raise FormatError(
                 self.path,
-                f"cannot be read as a table, because row {row} has {count} of {len(self.columns)} fields",
+                f"cannot be read as a table, because row {row} has {count} fields, not {len(self.columns)}",
             )
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise FormatError(self.path, f"has two columns named {twice[0]!r}: rename one")
@@ -464,7 +464,7 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
             names.append(f"{rest[0]}__")
         elif rest and not str(first).endswith("]"):
             names.append(f"{first}[{','.join(map(str, rest))}]")
-        else:  # Also `theta[a]` of ArviZ, which repeats the label.
+        else:  # ArviZ's `theta[a]` already contains the label.
             names.append(str(first))
     return frame.set_axis(names, axis="columns")
 

@@ -1,4 +1,4 @@
-"""Write posteriors in the format of the file's suffix, atomically, with a notice of any omitted content.
+"""Write posteriors in the format that the file's suffix names, atomically, with a notice of any omitted content.
 
 Zarr stores are folders. onebasin reads formats 2 and 3, and writes format 2, which every version of Zarr can read.
 """
@@ -113,7 +113,7 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
 
 
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
-    """Write a posterior in the format of the path's suffix, with a notice of content that the format cannot store.
+    """Write a posterior in the format that the suffix names, with a notice of content that the format cannot store.
 
     See `base.files.writing.replacing` for `new` and for errors.
     """
@@ -204,7 +204,7 @@ def _lost_by_table(tree: xr.DataTree) -> Iterator[str]:
 
 @checks_arguments
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
-    """Write a posterior in the format of the suffix. The file is written completely or not at all.
+    """Write a posterior in the format that the path's suffix names. The file is written completely or not at all.
 
     Parameters
     ----------

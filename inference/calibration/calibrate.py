@@ -114,14 +114,15 @@ def calibrate(
         The model before it is conditioned on data.
     method : Method, str or callable
         A method, such as `ob.Nuts(chains=1)`. Or the name of a method: "nuts", "hmc", "mclmc", "modes", "advi",
-        "dadvi", "symmetrised", "laplace" or "pathfinder"; it then runs 2 short chains of 500 draws after 500 of
-        warmup. Or a function that takes a target and a seed and returns a posterior.
+        "dadvi", "symmetrised", "laplace" or "pathfinder"; samplers then run 2 short chains of 500 draws after 500
+        warmup iterations. Or a function that takes a target and a seed and returns a posterior.
     engine : {"numpyro", "stan", "nutpie"}, optional
         Engine of the method; by default an engine that the family's targets support, NumPyro if possible.
     simulations : int
         Number of simulations. 200 detect an sd that is wrong by a third; 2,000 detect one that is wrong by a tenth.
     seed : int
-        From 0 to 2^32 - 1. Simulation i depends only on the seed and i, so a call with more simulations continues.
+        From 0 to 2^32 - 1. Simulation i depends only on the seed and i, so a call with more simulations adds to the
+        same ones.
     quantities : mapping of str to callable, optional
         Test quantities in addition to the family's own: see `Family`.
     folder : path, optional
@@ -156,7 +157,8 @@ def calibrate(
     The test quantities are the log likelihood, the log density, the parameters, and those of the family. Parameters
     that a declared symmetry moves are put into a labelling that depends only on the draw itself; other parameters are
     used unchanged. Simulations on which a method fails, or whose chains do not converge, are left out and counted.
-    Whether that happens depends on the data, not on the true values, so the ranks of other simulations stay uniform.
+    Whether that happens depends on the data, not on the true values, so the ranks of the other simulations stay
+    uniform.
 
     References
     ----------
@@ -193,7 +195,7 @@ def calibrate(
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(kept, argument="folder"))
-            # Fingerprint everything that decides ranks; functions are identified by results at the first true values.
+            # Fingerprint all that determines ranks; functions are identified by results at the first true values.
             truth = {name: value[None] for name, value in first.parameters.items()}
             how: dict[str, Any] = {"method": way.method, "settings": way.settings, "seed": seed}
             how["looked"] = looking.at(truth, first.data, {})
@@ -516,7 +518,7 @@ def _hmc(
 
 
 class CompiledDensities:
-    """Log densities at points of many simulations, by one compiled program per shape of the points."""
+    """Log densities at points of many simulations, computed by one compiled program per shape of the points."""
 
     def __init__(self, family: Family):
         self._family, self._compiled = family, jax.jit(jax.vmap(self._at))

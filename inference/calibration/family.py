@@ -407,7 +407,7 @@ MOST_ENTRIES = 6  # Maximum number of entries of a variable that are test quanti
 LOG_LIKELIHOOD, LP = "log likelihood", "lp"
 """Names of the log density of the data given the parameters, and of the joint one, on the constrained scale."""
 
-SLACK = 0.2  # ESS is an estimate: round draws per effective draw up only beyond this excess.
+SLACK = 0.2  # As ESS is an estimate, a ratio of draws to ESS is rounded up only beyond this.
 
 Numbers = dict[str, np.ndarray]  # Numbers (point,) by test quantity.
 LogDensities = Mapping[str, Float[np.ndarray, " point"]]

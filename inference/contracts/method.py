@@ -112,7 +112,7 @@ class Job[M: Method]:
     seed: int
     bars: ProgressBars
     implementation: Any = None  # The engine's implementation of the method, if there is one.
-    start: Any = None  # Initial values: for chains as given by the user, for a fit a mapping.
+    start: Any = None  # Initial values: as the user gave them for chains, or a mapping for a fit.
     checkpoint: Path | None = None  # Folder for the state of the run.
     folder: Path | None = None  # Folder for the engine's files; the caller removes it.
     given: Any = None  # starting points, metrics and step sizes of chains, if given (`mcmc.starts`)
@@ -329,7 +329,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         if not takes(method, other, definition_of(target, other)):
             has = "NumPyro model" if lacks == "Stan program" else "Stan program"
             raise ArgumentError(
-                f"`target` {target.name!r} has no {lacks}, which {method.name} needs; it does not support a {has}. "
+                f"`target` {target.name!r} has no {lacks}; {method.name} needs one and does not support a {has}. "
                 "Use `dadvi`, `laplace`, `advi` or `nuts`."
             )
         raise ArgumentError(

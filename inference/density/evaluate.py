@@ -44,7 +44,8 @@ def log_density(
         The model conditioned on data.
     points : DataTree, Dataset or mapping
         A posterior, its group `posterior`, or a Dataset of draws with the axes `chain` and `draw`. All draws are
-        evaluated; `posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th. Or one point by name.
+        evaluated; `posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th. Or the values of a single
+        point by name.
     engine : {"numpyro", "stan"}, optional
         Which definition of the target to evaluate; by default NumPyro's if the target has one, else Stan's.
     progress : callable, optional
@@ -107,7 +108,8 @@ def jax_density(target: Target, *, progress: Callable[[str], None] | None = None
 
     A Stan program's compiled library is called in this process. Inside a compiled JAX program, a gradient takes less
     than a microsecond longer than Stan's automatic differentiation alone, and `jax.vmap` evaluates many points in one
-    call. Any sampler or optimiser written for JAX thus works with any Stan program. They run on the CPU in float64.
+    call. Any sampler or optimiser written for JAX thus works with any Stan program. Stan programs run on the CPU in
+    float64.
 
     Parameters
     ----------

@@ -5,8 +5,9 @@ parameters in the program's order. They are Stan's, except for simplexes with ex
 `charts.Softmax`. Stan does not separate the prior from the likelihood: `log_likelihood` is the whole log density, and
 `log_prior` is 0.
 
-Compiled programs call the library without Python, with several points per call, as XLA calls `stan/native/calls.c`. A
-callback to Python would need Python's lock and take hundreds of microseconds; such a call takes less than one.
+Compiled programs call the library without Python, with several points per call, because XLA calls `stan/native/calls.c`
+directly. A callback to Python would need Python's lock and take hundreds of microseconds; such a call takes less than
+one.
 """
 
 from __future__ import annotations

@@ -35,9 +35,7 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> Mapping[
     unknown = [name for name in start if name not in expected]
     if missing or unknown:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
-        faults += (
-            [f"has {', '.join(map(str, unknown))}, which the target does not"] if unknown else []
-        )
+        faults += [f"has {', '.join(map(str, unknown))}, which the target lacks"] if unknown else []
         raise ArgumentError(f"`start` {' and '.join(faults)}. Give {', '.join(expected)}.")
     return start
 

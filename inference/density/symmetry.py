@@ -256,8 +256,8 @@ def check_symmetry(
     tolerance : float
         Largest allowed change in nats, in addition to rounding error.
     draws : DataTree, optional
-        A posterior of the target. Its draws are used instead of random points: `points` draws, and those with the
-        largest and smallest moved values. Blocks that keep only the likelihood are skipped.
+        A posterior of the target. Its draws are used instead of random points: `points` draws, and those where moved
+        variables have their largest and smallest values. Blocks that keep only the likelihood are skipped.
     progress : callable, optional
         Called with a line of text before a long computation.
 
@@ -396,7 +396,7 @@ def _of_derived(
             change = f"{name} does not move with {others} as declared, but differs by {difference:.3g} at {at}"
             raise SymmetryError(
                 f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it has one "
-                "entry per component, or leave it out.",
+                "entry per component, or leave this quantity out.",
                 difference,
                 change,
             )

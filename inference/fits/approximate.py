@@ -180,7 +180,7 @@ def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -
         mean[:, j] = turned.mean(axis=0)
         mixed[:, j] = (turned * weight).mean(axis=0)
         scales[:, j] = (turned * weight * fitted.scale * z).mean(axis=0)
-    scales -= np.eye(size)  # The derivative by the log scale is -1 at the optimum.
+    scales -= np.eye(size)  # The derivative with respect to the log scale is -1 at the optimum.
     with np.errstate(all="ignore"):
         try:
             precision = -(mean - mixed @ np.linalg.solve((scales + scales.T) / 2, mixed.T))

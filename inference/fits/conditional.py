@@ -102,8 +102,10 @@ class _Nodes:
 
     points: Points  # Optima given z, in standard coordinates.
     inverses: Stack  # Inverse curvature of w at the optima.
-    slopes: Float[np.ndarray, "node row axis"]  # Derivative of the optimal w by z.
-    evidence: Float[np.ndarray, " node"]  # log evidence of w given z, in nats; -inf without optimum
+    slopes: Float[np.ndarray, "node row axis"]  # Derivative of the optimal w with respect to z.
+    evidence: Float[
+        np.ndarray, " node"
+    ]  # log evidence of w given z, in nats; -inf without an optimum
 
     def plus(self, other: _Nodes) -> _Nodes:
         """Append the nodes of `other`."""

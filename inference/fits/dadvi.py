@@ -60,7 +60,7 @@ def dadvi(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Fit a Gaussian in the unconstrained space by maximising the ELBO of fixed draws.
+    """Fit a Gaussian in the unconstrained space by maximising the ELBO on fixed draws.
 
     The objective has no noise, so L-BFGS maximises it, in coordinates whitened by the curvature at an optimum. A fit
     takes 5 to 20 iterations, and its result depends on the seed only through the fixed draws. JAX evaluates a NumPyro
@@ -72,7 +72,7 @@ def dadvi(
         The model conditioned on data.
     family : {"auto", "fullrank", "meanfield"}
         "fullrank" fits a full covariance. "meanfield" fits independent coordinates, and computes the covariance from
-        the linear response of the fit. "auto" is full rank up to 200 parameters.
+        the linear response of the fit. "auto" is "fullrank" up to 200 parameters, else "meanfield".
     fixed_draws : int or None
         Number of standard normal draws in the ELBO; they are antithetic, so an odd number is rounded up. By default 60
         or, in full rank, 4 per parameter if that is more.
@@ -81,8 +81,8 @@ def dadvi(
     iterations : int
         Maximum number of evaluations of the ELBO for each Gaussian.
     init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space; every second one within three
-        times that.
+        Starting points are uniform within +-init_radius in the unconstrained space; every second one within three times
+        that radius.
     draws : int
         Number of draws from the fitted Gaussian.
     weights : bool or None

@@ -98,8 +98,8 @@ def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator)
 
     Ranks among draws of the posterior stay uniform under any number of moves. Chains start at every optimum, because
     they rarely move between optima, and more often in the heaviest tails, beyond which proposals may miss probability.
-    They continue until an error of the claimed size would be detected. Errors account for the chains and for the
-    weighted draws among which they are ranked.
+    They continue until an error of the claimed size would be detected. The errors include the noise of the chains and
+    of the weighted draws among which they are ranked.
     """
     every = {name: _Ranks(values, weighted.log_weight) for name, values in weighted.values.items()}
     rows, weights, strata = _starts(weighted, every, rng)

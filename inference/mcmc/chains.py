@@ -464,7 +464,7 @@ def sample(
 ) -> Found:
     """Run the chains of a method with its engine's implementation.
 
-    `more` has facts that decide the draws in addition to the settings; it is recorded in the posterior. A step of the
+    `more` has facts other than the settings that determine the draws; it is recorded in the posterior. A step of the
     integrator takes `gradients` gradients. The last of every `thin` iterations is kept.
     """
     package = ENGINES[job.engine].package
@@ -477,7 +477,7 @@ def sample(
     with working_folder("chains") as folder, ExitStack() as cluster:
         mark = elsewhere = None
         if job.checkpoint is not None:
-            # These settings decide a chain's draws; the numbers of chains and draws do not.
+            # All settings determine a chain's draws, except the numbers of chains and draws.
             settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
             how = {"method": s.label, "settings": settings, "seed": job.seed, **more}
             if job.given is not None:

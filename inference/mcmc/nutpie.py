@@ -227,7 +227,7 @@ class _VectorModel:
         return found
 
     def _at(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        with precision("float64"):  # This thread belongs to nutpie.
+        with precision("float64"):  # nutpie calls this in a thread of its own.
             value, gradient = self._gradient(vector)
             return float(value), np.asarray(gradient)
 

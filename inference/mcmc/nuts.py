@@ -75,7 +75,7 @@ class Chains(Method):
         if self.threads_per_chain > 1 and job.engine != CMDSTAN.name:
             raise ArgumentError(
                 f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} computes a chain in one "
-                "thread. Use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
+                "thread. Use engine='cmdstan' with a program that has `reduce_sum`, or threads_per_chain=1."
             )
         if job.given is None and (job.start is not None or job.adapt_from is not None):
             job = replace(job, given=found_at(GIVEN)(job))
@@ -147,21 +147,21 @@ def nuts(
         Starting points are uniform within +-init_radius in the unconstrained space.
     init : {"random", "optimum", "pathfinder", "fit"}
         Start of each chain: one of these names, a JSON file of values, or a posterior to draw from. "random" (or
-        "uniform"): a random point. "optimum": the best optimum of the log density (in the unconstrained space, with
-        the Jacobian) that L-BFGS finds from several random points. "pathfinder": a draw from Pathfinder on the path
-        from a random point to an optimum. "fit": a draw from a weighted fit (`dadvi`), with its covariance as the
-        metric and without warmup, and a random point for one chain in four; if the fit's weights are bad, "random"
-        with the full warmup. In Python it can also be values or a posterior: see `start` in `infer`. Optima keep
-        chains out of modes with almost no probability, but if all chains share one, R-hat says little about other
-        modes.
+        "uniform"): a random point. "optimum": the best optimum of the log density (in the unconstrained space, with the
+        Jacobian) that L-BFGS finds from several random points. "pathfinder": a draw from Pathfinder on the path from a
+        random point to an optimum. "fit": a draw from a weighted fit (`dadvi`), whose covariance is the metric, without
+        warmup. One chain in four starts at a random point instead. If the fit's weights are bad, all chains start as
+        with "random" and warm up in full. In Python it can also be values or a posterior: see `start` in `infer`.
+        Optima keep chains out of modes with almost no probability, but if all chains share one, R-hat says little about
+        other modes.
     init_starts : int
         Number of points from which each chain searches for an optimum.
     thin : int
         Number of iterations per stored draw. Statistics sum the steps of these iterations, and record their largest
         tree depth and any divergence.
     threads_per_chain : int
-        Number of threads for `reduce_sum` in each chain of CmdStan. Draws then agree up to rounding. The program is
-        compiled for threads.
+        Number of threads for `reduce_sum` in each chain of CmdStan. Draws then agree with those of a single thread up
+        to rounding. The program is compiled for threads.
     adapt : bool
         Whether to adapt step size and metric in the warmup. Otherwise the warmup only brings a chain to the posterior.
     save_warmup : bool
@@ -180,7 +180,7 @@ def nuts(
         The group `posterior` has every variable as (chain, draw, ...). `sample_stats` has `diverging`, `tree_depth`,
         `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw); `energy` and `lp` are in
         nats. Other groups have the data, log likelihoods and predictions. Divergences are recorded, not raised.
-        nutpie's `energy` is known up to one constant per chain.
+        nutpie's `energy` is known only up to a constant per chain.
 
     Raises
     ------

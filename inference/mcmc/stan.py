@@ -74,7 +74,7 @@ def best_optimum(
         best, _ = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
     except InferenceError as error:
         raise InferenceError(
-            f"{str(error).removesuffix('.')} (init='optimum'). Raise `init_starts`, or use init='random'."
+            f"{error} For init='optimum', raise `init_starts`, or use init='random'."
         ) from error
     return write(folder, parameters_of(program, best))
 
@@ -97,7 +97,7 @@ def find_optimum(
     After each run, `done` is called with the number of runs so far.
     """
     found: list[tuple[Output, bool]] = []
-    failure = "the log density is not finite there"
+    failure = "the last log density is not finite"
     for number, seed in enumerate(seeds, 1):
         csv = folder / "optimum.csv"
         csv.unlink(missing_ok=True)
@@ -123,7 +123,7 @@ def find_optimum(
         done(number)
     if not found:
         raise InferenceError(
-            f"No optimum was found from {len(seeds)} starting points. The last run failed: {failure}."
+            f"No optimum was found from {len(seeds)} starting points ({failure}). Check the data and the prior."
         )
     best = max((output for output, _ in found), key=_log_density)
     level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))

@@ -128,9 +128,9 @@ def mclmc(
         Whether to accept or reject trajectories (Metropolis), which removes the bias from the step size. An unadjusted
         chain keeps every step; its bias falls with `energy_variance`.
     energy_variance : float or None
-        Target of the energy variance per parameter and step; smaller values are less biased and slower. By default
-        0.03 for networks, where chains must move through many modes, and 0.0005 for other models, where variances are
-        then about 1 % too small.
+        Target of the energy variance per parameter and step; smaller values give less bias but slower chains. By
+        default 0.03 for networks, where chains must move through many modes, and 0.0005 for other models, where
+        variances are then about 1 % too small.
     target_acceptance : float
         Target for the adjusted chain's mean acceptance probability, in (0, 1).
     length : float or None
@@ -138,11 +138,11 @@ def mclmc(
         number of steps times the step size. By default half the square root of the number of parameters, or the whole
         square root if adjusted.
     metric : {"auto", "diag", "unit"}
-        Whether to scale coordinates by their standard deviations in the warmup. "auto" does so except for networks,
+        Whether to scale coordinates by standard deviations estimated in the warmup. "auto" does so except for networks,
         whose standard deviations cannot be estimated in a short warmup.
     start_steps : int
-        Number of steps of Adam towards higher density before the warmup. Many steps end in narrow modes, where chains
-        stay.
+        Number of steps of Adam towards higher density before the warmup. After many steps, chains start in narrow modes
+        and stay there.
     learning_rate : float
         Initial step size of Adam, which falls to zero along half a cosine.
     init_radius : float

@@ -39,7 +39,7 @@ class Weights:
     error: Float[np.ndarray, " mode"]  # Standard errors of the shares' log odds, in nats.
     low: Float[np.ndarray, " mode"]  # Lower ends of 95 % intervals.
     high: Float[np.ndarray, " mode"]
-    known: bool  # Whether all shares that may matter are known.
+    known: bool  # Whether every share is known or clearly near 0 or 1.
 
 
 def weigh(estimates: Sequence[LogIntegral]) -> Weights:
@@ -95,7 +95,7 @@ def draws_by_weight(
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
-    """Combine draws to a posterior: in each chain, modes have draws in proportion to their weights, in order."""
+    """Combine draws into a posterior: in each chain, modes have draws in proportion to their weights, in order."""
     rows = np.empty((chains, draws, 3), int)
     places = []  # Chains and draws to choose from, for each basin and chain of the posterior.
     for number, basin in enumerate(regions.basins):
@@ -189,7 +189,7 @@ def sampled(job: Job[Modes]) -> Found:
         left = tuple(
             (heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
         )
-        # Optima that their chains left count with Laplace's estimate.
+        # Use Laplace's estimate for optima that their chains left.
         highest = highest_evidence(tops)
         left += tuple((highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount)

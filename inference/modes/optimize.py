@@ -277,7 +277,7 @@ def pathfinder(
     -------
     DataTree
         One chain of draws, with every variable as (1, draw, ...). `lp` and `log_q` in nats and the number of the
-        `path` are (1, draw). Draws of several paths are resampled by importance. The group `variational` has
+        `path` are (1, draw). Draws of several paths are resampled by importance weights. The group `variational` has
         `log_ratio (path_draw)`: `lp - log_q` of all paths' original draws, from which k-hat is computed.
 
     Raises

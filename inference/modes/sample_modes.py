@@ -91,8 +91,8 @@ def sample_modes(
     starts : int
         Number of random points from which to search for optima.
     most : int
-        Maximum number of modes to sample. Modes with the highest log evidence, estimated by short chains, are sampled;
-        the result reports how far the others lie below.
+        Maximum number of modes to sample. Those with the highest log evidence, estimated by short chains, are sampled;
+        the result reports how much lower the others are.
     chains : int
         Number of chains in each mode, and in the resulting posterior.
     warmup : int
@@ -134,7 +134,7 @@ def sample_modes(
     See Also
     --------
     find_modes : Find only the optima, in a fraction of the time.
-    nuts : Run chains from random points, where the starts decide how often a mode is seen.
+    nuts : Run chains from random points, where the starts determine how often a mode is seen.
 
     References
     ----------

@@ -147,7 +147,7 @@ def loo(
     var_name : str, optional
         The observed variable, if there are several.
     moment_match : bool
-        Whether to estimate observations whose Pareto k is too large again by moment matching, if `model` is given.
+        Whether to use moment matching for observations whose Pareto k is too large, if `model` is given.
     progress : callable, optional
         Called with a line of text before a long computation.
     diagnosis : Diagnosis, optional

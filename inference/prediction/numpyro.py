@@ -110,9 +110,9 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
         empty = [name for name, value in data.items() if value is None]
         as_is = f", without {', '.join(empty)}" if empty else ""
         rest = [name for name in data if name not in new and name not in empty]
-        as_is += f", with {', '.join(rest)} as before" if rest else ""
+        as_is += f", and with {', '.join(rest)} unchanged" if rest else ""
         raise ModelDataError(
-            f"`new_data` do not fit the model {target.name}, which fails with {', '.join(new) or 'nothing'}{as_is}: "
+            f"`new_data` do not fit the model {target.name}, which fails given {', '.join(new) or 'nothing'}{as_is}: "
             f"{reason(error).rstrip('.')}."
         ) from error
 
@@ -198,8 +198,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     check_seed(seed)
     if target.numpyro_model is None:
         raise ArgumentError(
-            f"`target` {target.name!r} has no NumPyro model, and in a Stan program onebasin cannot separate the "
-            "prior. Sample a Stan program in which data switch off the likelihood (`if (!prior_only) y ~ ...`)."
+            f"`target` {target.name!r} has no NumPyro model, and Stan does not separate the prior from the "
+            "likelihood. Sample a Stan program in which data switch off the likelihood (`if (!prior_only) y ~ ...`)."
         )
     origin = origin_of(target, "numpyro")
     data = {schema.OBSERVED_DATA: {**origin.observed, **target.outputs}}

@@ -212,8 +212,8 @@ def predict(
     if not found[0].data_vars:
         at = "these new data" if new else "the data of the run"
         raise ArgumentError(
-            f"`model` {target.name!r} predicts nothing at {at}: it has no observed data that it can draw again, and "
-            "no quantity that depends on the data. Add the quantity of interest as a deterministic site "
+            f"`model` {target.name!r} has nothing to predict for {at}: its observed data cannot be drawn again, and "
+            "no quantity depends on the data. Add the quantity of interest as a deterministic site "
             "(`numpyro.deterministic`) or a generated quantity."
         )
     return _as_predictions(view, *found, judged)
@@ -250,7 +250,7 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
     draws = {name: view.values(name) for name in view.variables}
     with precision(_dtype(view)):
         groups = network_groups(network, draws, x, y, seed=seed, limit_mb=np.inf)
-    assert groups is not None  # Only a limit could prevent this.
+    assert groups is not None  # It is None only if a limit is exceeded.
     return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
 
 
@@ -300,7 +300,7 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the program {target.name}, which still uses {', '.join(rest) or 'nothing'}: {why}."
+            f"`new_data` do not fit the program {target.name}, whose other data are {', '.join(rest) or 'none'}: {why}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}

@@ -127,7 +127,7 @@ def computed_terms(
     step = min(samples, max(1, BLOCK // max(one.nbytes, 1)))
     every = np.empty((samples, *one.shape))
     for first in range(0, samples, step):
-        # All blocks have the same length, because JAX would compile for each other length.
+        # All blocks have the same length, because JAX would compile again for every other length.
         first = min(first, samples - step)
         part = {n: values[first : first + step] for n, values in flat.items()}
         every[first : first + step] = terms.at(part)[name]

@@ -370,7 +370,7 @@ def filled(
 
     for chain in range(chains):
         for first in range(0, kept, step):
-            # All blocks have the same length, because JAX would compile for each other length.
+            # All blocks have the same length, because JAX would compile again for every other length.
             rows = slice(first := min(first, kept - step), first + step)
             part = {
                 name: jnp.asarray(np.asarray(value[chain, rows])) for name, value in values.items()

@@ -116,7 +116,7 @@ def _of_numpyro(target: Target) -> Origin:
     from ..density.numpyro import is_observation, sites_of
     from .groups_numpyro import plate_dims
 
-    with precision("float64"):  # For every precision of the run, as in fingerprints.
+    with precision("float64"):  # The same for every precision of the run, as in fingerprints.
         sites = sites_of(target, data=True)
         seen = {
             name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)

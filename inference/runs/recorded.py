@@ -64,7 +64,7 @@ class RecordedProgram:
             return StanDensity(self.target)
         except InferenceError as error:
             raise InferenceError(
-                f"{error}. Give `--program` and `--data`, or `--program {RECORDED}` if you trust the text in the file"
+                f"{error}. Give `--program` and `--data`, or `--program {RECORDED}` if you trust the recorded text"
             ) from error
 
     @cached_property

@@ -370,7 +370,7 @@ def _check_arguments(
         )
     if adapt_from is not None and not method.takes_adaptation:
         raise ArgumentError(
-            f"`adapt_from` is given, but {method.name} has no step sizes and metrics. Leave it out, or use `nuts` or "
+            f"`adapt_from` is given, but {method.name} has no step sizes or metrics. Leave it out, or use `nuts` or "
             "`hmc`."
         )
     if checkpoint is not None and not method.keeps:

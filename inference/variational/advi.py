@@ -127,8 +127,9 @@ def advi(
         Share of the iterations over which the weight of the divergence from the prior rises from 0 to 1 (NumPyro). The
         stopping rule applies only after that.
     batch_size : int or None
-        Number of observations per gradient, drawn without replacement in every pass and scaled up to all data; by
-        default all. Only for networks on the NumPyro engine. The ELBO always uses all data.
+        Number of observations per gradient; by default all. Batches are drawn without replacement in every pass, and
+        their likelihood is scaled up to all data. Only for networks on the NumPyro engine. The ELBO always uses all
+        data.
     init : {"random", "he"}
         Initial mean if `start` is not given. "random" is uniform within +-2 in the unconstrained space. "he" draws the
         free weights of a network as in He et al. 2015 (NumPyro).
@@ -157,8 +158,8 @@ def advi(
     TypeError, SymmetryError
         Same as in `infer`.
     ValueError
-        Same as in `infer`. Also if `start` does not fit the target, a batch is given for a model that is not a network
-        or is larger than the data, or a field does not fit the target, the family or the engine.
+        Same as in `infer`. Also if `start` does not fit the target, `batch_size` is given for a model that is not a
+        network or exceeds the data, or a field does not fit the target, the family or the engine.
     AdviFailed
         If all attempts with Stan's algorithm fail.
     StanError

@@ -110,8 +110,8 @@ def fit(job: Job[Advi]) -> Found:
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
                 tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
     raise AdviFailed(
-        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
-        f"eta, other starts). The last error was: {tried[-1]['error']}.",
+        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (with other starts and "
+        f"smaller eta). The last error was: {tried[-1]['error']}. Use `dadvi` or `nuts`.",
         tried,
     )
 
@@ -148,7 +148,7 @@ def _read(
     draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise StanRunError("Error: the fitted approximation has draws that are not finite.")
-    # Rows of the diagnostic file have iteration, seconds and ELBO.
+    # The columns of the diagnostic file are iteration, seconds and ELBO.
     lines = (folder / "elbo.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines if line[:1].isdigit()]
     iteration, elbo = [int(row[0]) for row in rows], [float(row[2]) for row in rows]

@@ -175,18 +175,18 @@ def symmetrised_vi(
     Returns
     -------
     DataTree
-        One chain per fit. `posterior` has draws from q as (chain, draw, ...), all in the basin of q. A draw from q^G
-        is such a draw moved by a random group element; both give the same predictions. `sample_stats` has `lp` and
+        One chain per fit. `posterior` has draws from q as (chain, draw, ...), all in the basin of q. A draw from q^G is
+        such a draw moved by a random group element; both give the same predictions. `sample_stats` has `lp` and
         `log_q`. `variational` has q's parameters and, in nats, the traces `elbo`, `information` and `symmetrised_elbo
         (chain, evaluation)`. The attribute `information_side` says on which side of the true value the traces lie. The
         final numbers are `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
         `symmetrised_elbo_upper` (chain), with Monte Carlo errors (`..._mcse`). The true value lies between them up to
-        errors.
+        these errors.
 
     Raises
     ------
     ValueError
-        Same as in `infer`. Also if the target has no symmetry, a name is unknown, or family, estimator and fields do
+        Same as in `infer`. Also if the target has no symmetry, a name is unknown, or the estimator and other fields do
         not fit each other or the target.
     InUse, WriteError
         Same as in `infer`.

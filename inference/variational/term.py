@@ -93,7 +93,7 @@ class Information:
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
     def term(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
-        """Return a scalar whose derivative by the parameters, also through the draws, is the training gradient."""
+        """Return a scalar whose gradient in the parameters, including through the draws, is the training gradient."""
         if self.choice == "none":
             return jnp.zeros(())
         if not self.layout.has_parts and self.choice == "exact":
@@ -256,7 +256,7 @@ def fitted(
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
         raise ArgumentError(
-            f"`fit` is {fit}, but the number of fits in the posterior is {fits}, numbered from 0."
+            f"`fit` is {fit}, but the fits in the posterior are numbered from 0 to {fits - 1}."
         )
     group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)

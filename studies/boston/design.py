@@ -44,7 +44,7 @@ class Variation:
     base: str  # Parametrisation that the variation is compared with.
     chart: str = ""  # Parametrisation of the variation, if different from `base`.
     norm: float = 0.0
-    """Power of the norm of free incoming weights by which the prior scales change."""
+    """1 or -1 if prior scales change by the norm of free incoming weights, as in `prior`; 0 if not."""
     short: bool = False  # True for short chains.
     shallow: bool = False  # True for shallow trees.
 

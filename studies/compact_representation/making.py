@@ -117,7 +117,7 @@ def _arrays(posterior: xr.Dataset) -> Draws:
 
 
 def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
-    """Measure the accuracy of the mean network, with the shares `KEEP` of its weights."""
+    """Measure the accuracy of the mean network if only the shares `KEEP` of its weights are kept."""
     model = BayesianNetwork.from_description(fit.attributes[schema.MODEL])
     outputs = predict(model, prune(fit, KEEP), test.x, batch_size=8)
     found = [accuracy(outputs[:, [level]], test.y) for level in range(len(KEEP))]

@@ -58,7 +58,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class TruthSettings:
-    """Settings of the reference: alignment of the HMC draws, and the most draws used for the energy distance."""
+    """Settings of the reference: alignment of the HMC draws, and the maximum number for the energy distance."""
 
     reference: str = "mean"
     max_draws: int = 400

@@ -289,7 +289,7 @@ def run(settings: InterpolationSettings) -> Frames:
 
 
 def grid(settings: InterpolationSettings) -> np.ndarray:
-    """Return the ratios for optima: even ones, the ratios of descents, and closer ones just above the threshold."""
+    """Return the ratios for optima: evenly spaced ones, those of descents, and closer ones just above the threshold."""
     even = np.linspace(settings.largest / settings.points, settings.largest, settings.points)
     close = vanishing()[2] + np.array([1e-6, 1e-4, 5e-4, 2e-3, 5e-3, 1e-2])
     every = np.concatenate([even.round(6), settings.ratios, close])

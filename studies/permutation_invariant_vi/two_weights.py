@@ -6,7 +6,7 @@ the same standardised errors for every alpha and every noise.
 
 The posterior: f is linear on each side of zero, f(x) = |x| s(w), with the slopes
 
-    s_+(w) = relu(w1) + relu(w2)  where x > 0,    s_-(w) = relu(-w1) + relu(-w2)  where x < 0,
+    s_+(w) = relu(w1) + relu(w2)  where x > 0,    s_-(w) = relu(-w1) + relu(-w2)  where x < 0.
 
 The likelihood therefore depends on five numbers of the data (`Statistics`), and the log posterior is quadratic in each
 quadrant of the weights. The quadrature is Gauss-Legendre on equal panels in both weights. A panel edge lies at zero,

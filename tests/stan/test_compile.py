@@ -205,7 +205,9 @@ def test_a_program_is_compiled_once_and_a_damaged_one_anew(pretended, tmp_path):
         spoil()
         said.clear()
         assert compiled(program, said) == executable
-        assert said[0] == "the compiled coin.stan in the cache is damaged and will be compiled again"
+        assert (
+            said[0] == "the compiled coin.stan in the cache is damaged and will be compiled again"
+        )
         assert executable.read_bytes() == good
 
 

@@ -142,7 +142,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         (
             {"x": 1.0},
             "numpyro",
-            "`new_data` do not fit the model line, which fails with x, without y",
+            "`new_data` do not fit the model line, which fails given x, without y",
         ),
         ([1.0], "numpyro", "`new_data` must be a mapping from names"),
         ("no.json", "numpyro", "no.json, which does not exist"),
@@ -151,7 +151,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
             "stan",
             "contains z, which the program .* does not declare. Its data are n, x, y",
         ),
-        ({"n": 2}, "stan", "which still uses x, y: mismatch in dimension .*variable name=x"),
+        ({"n": 2}, "stan", "whose other data are x, y: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
         ({"x": X}, None, "from an unknown model, which is not recorded. Give a NumPyro"),
         ({"x": X}, "offset", "`model` needs rate, y, which the posterior does not contain"),
@@ -291,7 +291,7 @@ def test_a_model_that_predicts_nothing_is_refused_and_leaves_no_file(tmp_path, d
     words = ["predict", str(run), str(new), "--program", f"{file}:model", "--out", str(out)]
     for _ in range(2):
         assert main(words) == 1
-        assert "predicts nothing at these new data" in capsys.readouterr().err
+        assert "has nothing to predict for these new data" in capsys.readouterr().err
     assert not out.exists()
 
 

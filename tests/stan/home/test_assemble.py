@@ -178,14 +178,8 @@ CANNOT = [
     (lambda m, f: m.setattr(platform, "system", lambda: "Windows"), "on Windows"),
     (lambda m, f: m.setattr(importlib.util, "find_spec", lambda n: None), "is not installed"),
     (lambda m, f: m.setattr(shutil, "disk_usage", lambda path: FULL), "is full"),
-    (
-        lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/a b"),
-        "a b.* contains the character ' '",
-    ),
-    (
-        lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/file"),
-        "cannot be written to .*XDG_CACHE_HO",
-    ),
+    (lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/a b"), "a b.* contains the character ' '"),
+    (lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/file"), "cannot be written to .*XDG_CACHE_HO"),
 ]
 
 
