@@ -86,7 +86,8 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 class FormatError(OnebasinError, ValueError):
     """Raised when a file cannot be read as a posterior.
 
-    `fault` completes the sentence after the file's name, without a full stop. If empty, `path` is the whole message.
+    `fault` completes the sentence after the file's name, without a full stop. If it is empty, `path` is the whole
+    message.
     """
 
     def __init__(self, path: Path | str, fault: str) -> None:
@@ -108,7 +109,7 @@ class WriteError(OnebasinError, OSError):
 
 
 class NameTaken(WriteError):
-    """Raised when another process has created the output file meanwhile; the result is in a file of a different name.
+    """Raised when another process has created the output file in the meantime; the result has a different name.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class NameTaken(WriteError):
     def __init__(self, path: Path, kept: Path) -> None:
         super().__init__(
             path,
-            f"{path} was created by another process meanwhile and was left unchanged; the result is in {kept}.",
+            f"{path} was created by another process in the meantime and was left unchanged; the result is in {kept}.",
         )
         self.kept = kept
 

@@ -53,7 +53,7 @@ def calibrate(
         "pathfinder.",
     ),
     engine: str | None = option(
-        None, "numpyro, stanli, cmdstan or nutpie; by default the one for the model."
+        None, "numpyro, stanli, cmdstan or nutpie; by default chosen for the model."
     ),
     exchangeable: list[str] | None = option(
         None, "Interchangeable components of your model, as in `sample`."

@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 bridgestan = typer.Typer(
     name="bridgestan",
-    help="Print a folder for BridgeStan and nutpie, without downloading anything.",
+    help="Print the path of a BridgeStan folder, which nutpie can use; nothing is downloaded.",
     cls=CommandGroup,
 )
 
@@ -29,7 +29,7 @@ def build(
     ),
     force: bool = option(False, "Build CmdStan even if it already exists.", "--force"),
 ) -> None:
-    """Build CmdStan now rather than on first use (minutes, once per machine)."""
+    """Build CmdStan now rather than on first use; this takes minutes, once per machine."""
     from onebasin.stan.home.assemble import assemble
 
     home = assemble(jobs=jobs, force=force, progress=console.say)

@@ -113,7 +113,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, which applies only to --init optimum. Give both."
+            f"`--init-starts` is {given['init_starts']}, but it applies only to --init optimum: add that option, too."
         )
     return method_named(word, given)
 

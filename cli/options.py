@@ -73,7 +73,7 @@ Exchangeable = Annotated[
 ProgramOf = Annotated[
     Path | None,
     described(
-        "The model, on whose log density alignment is checked: a Stan program, MODEL.py:NAME, or 'recorded' for the "
+        "The model whose log density is used to check alignment: a Stan program, MODEL.py:NAME, or 'recorded' for the "
         "program text in the posterior, if you trust it. By default the network that the posterior records, or its "
         "Stan program if that file is unchanged.",
         "--program",
@@ -82,7 +82,8 @@ ProgramOf = Annotated[
     ),
 ]
 DataOf = Annotated[
-    Path | None, described("Data of that model, as JSON.", "--data", metavar="DATA.json")
+    Path | None,
+    described("Data of the model given by --program, as JSON.", "--data", metavar="DATA.json"),
 ]
 Var = Annotated[
     list[str] | None,

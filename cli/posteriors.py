@@ -92,7 +92,7 @@ def align(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Bring every draw into one labelling, and write the posterior with a record of each draw's move."""
+    """Align all draws to a common labelling, and record in the file how each draw was relabelled."""
     prepare_libraries()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling
@@ -193,7 +193,7 @@ def write_findings(
     if not details:
         console.write_sentence("More: --details")
         return
-    # With --details, numbers, alignment and every check follow.
+    # With --details, also write the numbers, the alignment and every check.
     from onebasin.analysis.report import aligned_table, health_table
 
     table = health_table({name: diagnosis})
@@ -245,7 +245,7 @@ def compare(
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
-    """Compare posteriors with one of them or a reference: their predictions, and their weights modulo symmetry."""
+    """Compare the predictions and draws of posteriors, modulo symmetry, with those of one of them or of a reference."""
     prepare_libraries()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import MEANS, comparison_table, means_table

@@ -43,7 +43,7 @@ def sample(
     out: Path | None = option(None, "The posterior to write; by default PROGRAM.nc."),
     method: str = option("nuts", "Name of the method."),
     engine: str | None = option(
-        None, "numpyro, stanli, cmdstan or nutpie; by default the one for the program or model."
+        None, "numpyro, stanli, cmdstan or nutpie; by default chosen for the program or model."
     ),
     seed: Seed = 0,
     exchangeable: list[str] | None = option(None, SYMMETRY),
@@ -130,7 +130,7 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     from .methods import OFFERED, setting_options
 
     names = list(OFFERED)
-    said = f"{', '.join(names)}. Add --method NAME to --help for its options."
+    said = f"{', '.join(names)}. Use --method NAME --help to see the options of a method."
     method = keyword(
         "method", "nuts", Annotated[str, described(said, autocompletion=lambda: names)]
     )

@@ -58,12 +58,12 @@ class Request:
 
     @property
     def engine(self) -> str:
-        """The engine that runs it."""
+        """The engine that runs the program or model."""
         return self.asked or ("stan" if self.model is None else "numpyro")
 
     @property
     def inputs(self) -> list[Path]:
-        """The files that it names."""
+        """The files that the command names."""
         program = self.program if self.model is None else self.model.path
         return [program, *(p for p in (self.data, self.start, self.adapt_from) if p is not None)]
 

@@ -122,7 +122,7 @@ def _respelt(message: str, ctx: Any) -> str:
 def usage(error: Any) -> str:
     """Return the parser's message about a wrong command, in onebasin's words."""
     said = str(error.format_message()) or "Missing command."
-    said = _EXTRA.sub(r"There is no place for \1", said)
+    said = _EXTRA.sub(r"This command does not take \1", said)
     beneath = error.__cause__
     if beneath is not None and hasattr(beneath, "errors"):
         found = beneath.errors()[0]
@@ -147,7 +147,7 @@ Examples = tuple[tuple[str, str], ...]
 """Pairs of a description and a command."""
 _TEXT = """
 onebasin
-    a demonstration of half a minute | onebasin demo
+    a half-minute demonstration | onebasin demo
     sample a Stan program | onebasin sample mixture.stan data.json --out run.nc
     may the draws be used? | onebasin diagnose run.nc
     a page with tables and pictures | onebasin report run.nc --out report.html

@@ -71,7 +71,7 @@ def study(
     json: Json = False,
     progress: Progress = True,
 ) -> None:
-    """Repeat a paper's experiment and show its numbers next to the printed ones."""
+    """Repeat a paper's experiment and show the results next to the published ones."""
     if list_:
         _write_list(json)
         return

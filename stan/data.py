@@ -55,7 +55,7 @@ def lacking(absent: str, program: str, given: Mapping[str, Any]) -> StanDataErro
             f"`data` is missing or empty: {program} declares {absent}; give a JSON file with an entry for each."
         )
     return StanDataError(
-        f"`data` lacks {absent}, which {program} declares; it holds {', '.join(given)}."
+        f"`data` lacks {absent}, which {program} declares; `data` has only {', '.join(given)}. Add what is missing."
     )
 
 

@@ -91,7 +91,8 @@ def align(
         ``"draw"``: one draw. An `Alignment` or its `target`: the same reference, weights and scales. A posterior: its
         mean; align it first. For networks, the name of one; by default the first of two, or the mean of more than two.
     reference_draw : tuple of int
-        Chain and draw that are the reference or start the iteration. The components of this draw keep their labels.
+        Chain and draw of the reference, or of the start of the iteration. The components of this draw keep their
+        labels.
     cost : {"weights", "activations"}
         Squared distance between all entries of components, or between the activations of hidden units on `x`.
     x : array (obs, in), optional
@@ -122,8 +123,8 @@ def align(
         For networks: function from a network's parameters and `x` to its outputs. The symmetry must not change the
         outputs.
     diagnosis : Diagnosis, optional
-        The result of `ob.diagnose` for this posterior, if you have it. Its symmetry, and its alignment if the arguments
-        are the defaults, are used instead of being computed again.
+        The result of `ob.diagnose` for this posterior, if you have it. Its symmetry is then reused, and so is its
+        alignment if the other arguments have their default values.
 
     Returns
     -------
@@ -137,8 +138,8 @@ def align(
         If `posterior` or `reference` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
         If there is nothing to align: no symmetry is declared, and no labels switch in the draws. If a variable is
-        missing, lacks an axis or is not finite, an option is unknown, the reference has different shapes, or
-        activations have no inputs or network. If alignment would change the log density, or move only some of the
+        missing, lacks an axis or is not finite; if an option is unknown; if the reference has different shapes; or if
+        activations lack inputs or a network. If alignment would change the log density, or move only some of the
         variables that switch together.
 
     References
@@ -204,7 +205,7 @@ def align(
             theirs = getattr(earlier.rule, word) if earlier else ours
             if theirs != ours:
                 raise ArgumentError(
-                    f"`reference` is an alignment with {word}={theirs!r}, but `{word}` is {ours!r}; give the same."
+                    f"`reference` is an alignment with {word}={theirs!r}, but `{word}` is {ours!r}; use the same value."
                 )
         fixed = _reference_of(aim, features) if isinstance(aim, AlignmentTarget) else None
         given = earlier.rule.scales if earlier and scales is None else scales
@@ -382,7 +383,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             )
     if not resolved.blocks:
         raise ArgumentError(
-            "`symmetry` has no blocks: there is nothing to align; give at least one."
+            "`symmetry` has no blocks, so nothing can be aligned: give at least one block."
         )
     return resolved
 

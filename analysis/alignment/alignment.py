@@ -280,9 +280,7 @@ class AlignmentRule:
             text += "the squared distance of hidden activations."
         else:
             scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
-            text += (
-                f"the squared distance of whole components, variables divided by scales ({scales})."
-            )
+            text += f"the squared distance between whole components, with variables divided by scales ({scales})."
         return text
 
 

@@ -442,7 +442,9 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
 def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarray:
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
-        raise ArgumentError(f"`{view.argument}` has one draw, but a line needs two: give more.")
+        raise ArgumentError(
+            f"`{view.argument}` has only one draw, but a line connects two: give more draws."
+        )
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):
         if chains > 1:

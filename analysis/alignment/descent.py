@@ -15,8 +15,8 @@ the cheapest places of all components are different, they are the optimum. Other
 `scipy.optimize.linear_sum_assignment` (Crouse 2016).
 
 One sweep gives every block its best element in turn. A block then stays settled until a block that shares a variable
-with it moves. A single block is solved exactly. Blocks that share variables end in a local optimum (Ainsworth, Hayase
-and Srinivasa 2023, algorithm 1), so random starts may help.
+with it moves. A single block is solved exactly. With blocks that share variables, the search ends in a local optimum
+(Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so random starts may help.
 
 A mean or a diagonal Gaussian is estimated from the aligned draws, alternating with the elements. This is k-means with
 one cluster modulo the group, or Stephens's (2000) algorithm for a Gaussian. The mean is defined only up to a group

@@ -149,7 +149,7 @@ def why_unclear(
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
     sines = (about - np.swapaxes(about, 1, 2)) / 2
     angles = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
-    degrees = np.sqrt((angles**2).mean(axis=0))  # In the plane of two components.
+    degrees = np.sqrt((angles**2).mean(axis=0))  # For each pair of components.
     if (worst := float(degrees.max(initial=0.0))) > CLEAR:
         open_ = int((degrees > CLEAR).any(axis=0).sum())
         return (

@@ -291,6 +291,6 @@ def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
             if one != other:
                 raise ArgumentError(
                     f"`posterior` has networks with different architectures: {array} has "
-                    f"shape {one} in {start!r}, but {other} in {name!r}."
+                    f"shape {one} in {start!r}, but {other} in {name!r}; give networks of one architecture."
                 )
     return {n: np.stack([first[n], *(values[n] for _, values in others)]) for n in first}

@@ -74,7 +74,7 @@ def compare(
     progress: Progress | None = None,
     diagnoses: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Compare posteriors with one of them: their predictions, and their draws modulo the symmetry.
+    """Compare the predictions of posteriors, and their draws modulo the symmetry, with those of one of them.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Account:
     table: pd.DataFrame
     truth: str
     targets: Mapping[str, str]  # Name of each posterior's target.
-    points: Points | None  # The points of predictions, if any.
+    points: Points | None  # The points at which predictions are compared, if any.
     own_points: bool  # Whether these are the truth's training data.
     rule: str  # The alignment rule in words.
     caveat: str  # The part of the symmetry that was not checked.
@@ -141,8 +141,8 @@ class Account:
         baseline = table["energy_p"].iloc[-1]
         if not np.isfinite(baseline) and not few.any():
             yield (
-                f"The halves of `{truth}` have too few draws for a p-value, so onebasin could not check whether its "
-                "own chains agree. Do not trust the other p-values; sample longer."
+                f"The halves of `{truth}` have too few draws for a p-value, so it is not known whether the "
+                "chains of this posterior agree. Do not trust the other p-values; sample longer."
             )
         if np.isfinite(baseline) and baseline <= SMALL:
             yield (

@@ -171,7 +171,7 @@ class ModelComparison(Shown):
             said = f"{who} (at most {gap}, below two standard errors)."
             return f"{said} Worse: {rest}." if rest else said
         small = next(iter(self.loo.values())).elpd_i.size < FEW
-        few = ", which is too small with few observations" if small else ""
+        few = ", which are too small with few observations" if small else ""
         times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
         best, second = self.table.index[:2]
         return f"`{best}` predicts better than `{second}` by {gap}{times}."
@@ -190,7 +190,7 @@ class ModelComparison(Shown):
             for name, weight in self.weights.items()
         )
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
-        caution = " They depend on an undetected difference: do not choose a model by them."
+        caution = " They rest on a difference that was not detected: do not choose a model by them."
         weights = f"Weights: {told}.{caution * (len(self.alike) > 1)}"
         said = [*self.unusable, self.answer, *([] if self.one_model else [weights])]
         if bad:

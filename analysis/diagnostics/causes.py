@@ -120,7 +120,7 @@ def stuck(facts: Facts) -> tuple[Reason, ...]:
             f"{worth}"
         )
         remedy = (
-            "Use more particles before resampling, or give the draws from before it with their weights, "
+            "Use more particles before resampling, or give the draws before the resampling with their weights, "
             "`log_weight` in `sample_stats`. Store a parameter that takes few values as integers."
         )
         return (Reason("resampled", "failed", fact, remedy=remedy),)
@@ -274,7 +274,7 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
 
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
-    # Use ranks within chains: between chains in different modes everything differs, which is not a funnel.
+    # Rank within chains: chains in different modes differ in everything, which would look like a funnel.
     spreads = {}
     scales: list[tuple[str, str, Float[np.ndarray, "chain draw"]]] = []
     for name, drawn in values.items():
@@ -381,7 +381,7 @@ def modes_cause(facts: Facts, heights: Heights | None) -> Reason:
     if bad := len(facts.bad_rhat):
         rhat, name = facts.worst
         many = f"R-hat {in_rhat(rhat, facts.raw.numbers.limits_of('rhat'))} of `{name}`; {bad} of {len(facts.table)}"
-        fact = f"Each chain agrees with itself and not with the others ({many} entries)"
+        fact = f"Each chain agrees with itself but not with the others ({many} entries)"
     if heights is not None:
         apart = heights.apart("lower than") if heights.unlike else "their heights are equal"
         fact += f"; {apart}"
@@ -400,7 +400,8 @@ def integers_cause(facts: Facts) -> Reason:
     fact = f"Chains disagree about the integers {listed(tuple(rows.index))} (R-hat {rhat})"
     remedy = (
         "If they are interchangeable, like two changepoints, align them: "
-        '`symmetry="a~b"` or `--exchangeable a~b` for `a` and `b`. Otherwise sample longer, or from other points.'
+        '`symmetry="a~b"` or `--exchangeable a~b` for `a` and `b`. Otherwise sample longer, or '
+        "from other starting points."
     )
     return Reason("modes", "failed", fact, remedy=remedy)
 
@@ -429,7 +430,7 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
     if not facts.chains_agree:
         worst, worst_name = facts.worst
         rhat_text = in_rhat(worst, raw.numbers.limits_of("rhat"))
-        halves = "Chains disagree with their own halves as much as with one another"
+        halves = "The halves of a chain disagree as much as different chains do"
         fact = f"{halves} (R-hat {rhat_text} of `{worst_name}`); {fact}"
     if ridge is None:
         if facts.chains_agree and ess < raw.min_ess:
@@ -440,15 +441,15 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
     fact += f". The model identifies {combination} ({known}), but hardly {names} separately"
     remedy = (
         f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them constant, a "
-        "sum of zero) or a narrower prior removes the ridge. For single values draw about "
-        f"{times} times as many."
+        "sum of zero) or a narrower prior removes the ridge. To estimate them separately, take about "
+        f"{times} times as many draws."
     )
     return Reason("short", "failed", fact, remedy=remedy)
 
 
 def draw_more(times: int) -> str:
     """Ask for more draws, by the factor `times`."""
-    return f"Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly."
+    return f"Take about {times} times as many draws, with a longer warmup, or reparametrise what mixes slowly."
 
 
 NARROW_RIDGE = 0.02

@@ -60,12 +60,14 @@ def diagnose(
     align : bool
         Whether to look for switching labels and align them.
     rhat_max : float
-        R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because R-hat averages
-        1.01 even for converged chains with 100 effective draws each. A limit that you set yourself decides the verdict.
+        An R-hat above this limit gives a warning. With the default, the verdict changes only at 1.05, because R-hat
+        averages 1.01 even for converged chains with 100 effective draws each. A limit that you set yourself decides the
+        verdict.
     ess_threshold : float, optional
-        Bulk ESS below this changes the verdict, and tail ESS gives a warning. By default 100 per chain, at most 400.
+        A bulk ESS below this limit changes the verdict; a tail ESS below it gives a warning. By default 100 per chain,
+        at most 400.
     bfmi_threshold : float
-        E-BFMI below this gives a warning and counts as evidence for a funnel.
+        An E-BFMI below this limit gives a warning and counts as evidence for a funnel.
     progress : callable, optional
         Called with the number of draws processed and the total during alignment.
     log_density : callable, optional

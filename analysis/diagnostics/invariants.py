@@ -202,7 +202,8 @@ def _of_pairs(
     found = []
     elsewhere = {n for other in every if other is not block for n in other.flipped}
     for first, second in combinations(single, 2):
-        # Signs that flip together cancel in a product. A sign that flips by itself or in another block needs squares.
+        # Signs that flip together cancel in a product. If a sign flips by itself or in another block, square the
+        # variable.
         alone = {first, second} & set(block.flipped)
         alone = (alone if len(alone) == 1 else set()) | ({first, second} & elsewhere)
         if {first, second} & set(block.flipped) - alone and alone:

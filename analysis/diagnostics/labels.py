@@ -72,7 +72,7 @@ class Labels:
     reason: str = ""  # Why alignment would change the posterior, as a sentence.
     turning: tuple[str, ...] = ()  # Variables with rotating components that are not aligned.
     unclear: str = ""  # Why varimax has no clear optimum for declared rotations, as a sentence.
-    doubtful: bool = False  # The only evidence: the same chains differ.
+    doubtful: bool = False  # The only evidence is that the same chains differ.
     near: tuple[str, ...] = ()  # Variables of components with stick-breaking weights.
     unclear_pair: Separation | None = None  # Components that stay indistinct.
 

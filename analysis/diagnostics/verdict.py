@@ -20,7 +20,7 @@ from onebasin.base.table import Flag, decimals_beside
 from ..summaries.sampler import NAN
 
 PER_CHAIN, OF_ALL = 100.0, 400.0
-"""Default smallest ESS, per chain and at most. The maximum exists because many chains make R-hat precise."""
+"""Default minimum ESS: the number per chain, and the most required in total, as many chains make R-hat precise."""
 
 Outcome = Literal["passed", "warned", "failed", "not judged"]
 FLAGS: dict[Outcome, Flag] = {

@@ -147,7 +147,7 @@ def distil(
     Raises
     ------
     TypeError
-        If `settings` have the wrong type.
+        If `settings` has the wrong type.
     ValueError
         If the posterior does not belong to a network with free weights and biases, if `x` does not fit the network, or
         if `start` lacks a variable or has the wrong shape.
@@ -187,7 +187,7 @@ def distil(
         )
     rng = np.random.default_rng(seed)
     x, num = check_inputs(x, model.network.in_dim), settings.points
-    # At most half of the points are given inputs. The others are mixtures of two inputs.
+    # At most half of the points are inputs from `x`. The others are mixtures of two inputs.
     kept = x if len(x) <= num // 2 else x[rng.choice(len(x), max(num // 2, 1), replace=False)]
     left, right = rng.integers(len(x), size=(2, num - len(kept)))
     weight = rng.uniform(size=(num - len(kept), 1))

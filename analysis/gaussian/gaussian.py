@@ -98,8 +98,8 @@ class VariableLayout:
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
-                f"Variables in `{argument}` have different (chain, draw): {sorted(leads)}. "
-                "Give the same number of draws for each variable."
+                f"Variables in `{argument}` have different numbers of (chains, draws): {sorted(leads)}. "
+                "Give the same chains and draws for each variable."
             )
         return np.concatenate(columns, axis=2)
 
@@ -563,7 +563,7 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` has {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. First: "
+            f"`posterior` has {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. The first is "
             f"{names[param]} in chain {chain}, draw {draw}."
         )
 

@@ -290,7 +290,7 @@ def plot_pair(
     Parameters
     ----------
     posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, or several by name. Give only one for more than two parameters.
+        A posterior, or several by name. For more than two parameters, give only one posterior.
     *entries : str
         Scalar parameters, such as ``W1[0,0]``: two for the horizontal and vertical axes, or at least three for a
         matrix. By default a matrix shows the four worst parameters by R-hat and ESS.

@@ -235,7 +235,7 @@ def plot_forest(
         Whether to align draws if `diagnose` finds the posterior usable after alignment. Several posteriors then get the
         labelling of the first. A line above the panels says which draws are shown.
     diagnosis : Diagnosis, optional
-        The result of `diagnose` for the only or first posterior, if you have it, which saves time.
+        The result of `diagnose` for the first posterior, if you have it; it is then not computed again.
 
     Returns
     -------
@@ -322,7 +322,7 @@ def plot_prior(
     posterior : DataTree, path, or what a sampler returned
         A posterior of the same model, in any form that `ob.diagnose` accepts.
     var_names : str or sequence of str, optional
-        The variables to plot; by default all that are in both.
+        The variables to plot; by default all that prior and posterior share.
     rows : int
         Maximum number of scalar parameters.
 

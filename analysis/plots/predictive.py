@@ -275,7 +275,7 @@ def plot_predictive(
             )
         return predictive_checks(views)
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give its inputs, too.")
+        raise ArgumentError("`y` is given without `x`: give the inputs of `y`, too.")
     if x is None and first.x is None:
         raise ArgumentError(f"`{first.argument}` has no stored inputs for predictions: give `x`.")
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)

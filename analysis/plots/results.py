@@ -316,7 +316,7 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
     if unknown or not chosen:
         asked = repr(unknown[0]) if unknown else "nothing"
         raise ArgumentError(
-            f"`quantities` asks for {asked}, but the calibration has {', '.join(calibration.names)}."
+            f"`quantities` asks for {asked}, but the calibration has only {', '.join(calibration.names)}."
         )
     band = calibration.band()
     columns = min(COLUMNS, len(chosen))

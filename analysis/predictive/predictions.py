@@ -224,7 +224,8 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If the posterior does not belong to a network, or if `x` does not fit it or is neither given nor stored.
+        If the posterior does not belong to a network, or if `x` does not fit the network or is neither given nor
+        stored.
 
     References
     ----------

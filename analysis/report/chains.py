@@ -56,7 +56,7 @@ def chains(subject: Subject) -> Section | None:
     lags = min(LAGS, next(iter(quantities.values())).shape[1] - 1)
     correlated = FigureItem(
         draw_autocorrelation(quantities, lags),
-        caption="Autocorrelation of each chain. The sooner it falls to zero, the more each draw adds.",
+        caption="Autocorrelation of each chain. The sooner it falls to zero, the more information each draw adds.",
         alt=autocorrelation_in_words(quantities, most=lags),
     )
     parts = (
@@ -267,7 +267,7 @@ def _loss(subject: Subject) -> FigureItem | None:
         draw_loss(loss),
         caption=f"Training loss of {members} members, in nats per observation or as used in training. Smaller is "
         "better.",
-        alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
+        alt=f"The losses of {members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
         f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
         f"{format_number(loss.shape[1])} epochs.",
     )

@@ -63,8 +63,8 @@ def posterior_report(
     -------
     Report
         For one posterior: the answer, modes, labels, parameters, sampler, chains, predictions and cost. For a network,
-        predictions come first. For several posteriors: an answer for each, the comparison, checks and cost. Both end
-        with the origin of the draws.
+        predictions come first. For several posteriors: an answer for each, the comparison, checks and cost. Every
+        report ends with the origin of the draws.
     """
     from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
@@ -394,7 +394,7 @@ _DEFINITIONS = {
     },
     "chains": {
         "R-hat": "Rank-normalised split R-hat: the spread of all draws, divided by the spread within half chains. It "
-        "is near 1 if the chains agree; above 1.01 it is a warning. (Vehtari, Gelman, Simpson, Carpenter and "
+        "is near 1 if the chains agree; a value above 1.01 is a warning. (Vehtari, Gelman, Simpson, Carpenter and "
         "Bürkner 2021.)",
         "Bulk ESS, tail ESS": "Effective sample size: the number of independent draws that would estimate the centre "
         "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. It should be at least 100 per chain, "

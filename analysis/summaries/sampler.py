@@ -346,7 +346,11 @@ class ModesSummary:
         weights = [self._weight(k, interval=not decided) for k in range(min(self.count, LISTED))]
         more = f" and {self.count - LISTED} smaller ones" if self.count > LISTED else ""
         listed = f"{', '.join(weights[:-1])} and {weights[-1]}" if not more else ", ".join(weights)
-        end = "the first holds everything" if decided else "the draws are weighted by them"
+        end = (
+            "the first has nearly all of the weight"
+            if decided
+            else "the draws are weighted by them"
+        )
         return f"{settled}; their weights are {listed}{more}: {end}."
 
     @property

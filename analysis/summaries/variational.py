@@ -290,7 +290,7 @@ def elbo(posterior: Posterior) -> Elbo:
 
     References
     ----------
-    Kucukelbir et al. 2017, Automatic differentiation variational inference, JMLR 18. Gelberg et al. 2024, Theorem 4.1,
+    Kucukelbir et al. 2017, Automatic differentiation variational inference, JMLR 18. Gelberg et al. 2024, Theorem 4.1
     (the symmetrised ELBO).
 
     Examples

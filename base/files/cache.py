@@ -80,7 +80,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     CacheError
         If the user's cache belongs to another user, or any user may write to it.
     OSError
-        If the folder cannot be made.
+        If the folder cannot be created.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     from jax.experimental.compilation_cache import compilation_cache
 
     if folder is not None:
-        from ..checks import check_path  # Here, because it loads NumPy.
+        from ..checks import check_path  # Imported late, because it loads NumPy.
 
         chosen = check_path("folder", folder).resolve()
         chosen.mkdir(parents=True, exist_ok=True)

@@ -64,7 +64,9 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        notice(f"{place.parent} has no locks: make sure that no two commands write the same file")
+        notice(
+            f"{place.parent} does not support file locks: make sure that no two commands write the same file"
+        )
     with suppress(OSError):  # On a full disk, the lock works without a name.
         words = shlex.join([Path(sys.argv[0] or "python").name, *sys.argv[1:]])[:200]
         place.write_text(f"process {os.getpid()} (`{words}` on {socket.gethostname()})")

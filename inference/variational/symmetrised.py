@@ -148,7 +148,7 @@ def symmetrised_vi(
     permutations : int
         Number K of permutations for "infonce", including the identity.
     sweeps : int
-        Number of sweeps of the messages for "fractional".
+        Number of message-passing sweeps for "fractional".
     init : {"he", "random"}
         Start of the means. "he" draws a network's free weights as in He et al. 2015, which keeps training stable.
         "random" is uniform within +-2 in the unconstrained space, and is used for all other models.

@@ -149,7 +149,7 @@ def check_home_path(path: Path, origin: str) -> None:
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
-            f"The path {str(path)!r} ({origin}) contains the character {odd!r}, with which make cannot compile "
+            f"The path {str(path)!r} ({origin}) contains the character {odd!r}, which prevents make from compiling "
             "programs. Set CMDSTAN or XDG_CACHE_HOME to a path of only letters, digits and . _ - + @."
         )
 
@@ -359,7 +359,7 @@ def assemble(
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
-                f"The disk of `{root}` is full: CmdStan takes 1.2 GB. Free some space, or set "
+                f"The disk with `{root}` is full: CmdStan needs 1.2 GB. Free some space, or set "
                 "XDG_CACHE_HOME to a folder on another disk."
             ) from error
         raise HomeBuildError(
@@ -496,7 +496,7 @@ def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Hom
         return found
     if not build:
         raise CmdStanNotFound(
-            "No CmdStan directory was found (looked at CMDSTAN, ~/.cmdstan, the conda environment "
+            "No CmdStan directory was found (onebasin searched CMDSTAN, ~/.cmdstan, the conda environment "
             "and onebasin's cache). Call `ob.stan.find_cmdstan()` to assemble one, or set CMDSTAN."
         )
     return assemble(progress=progress)

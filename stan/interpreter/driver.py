@@ -248,7 +248,7 @@ class Model:
         return point[: self.dim]
 
     def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
-        """Copy the start that a command line gives into options."""
+        """Set the starting point in the options to the one on the command line."""
         if isinstance(arguments.start, float):
             options.init_radius = arguments.start
         else:
