@@ -35,10 +35,6 @@ class Case:
         From coordinates to values and the log volume element.
     axes : tuple of Axis
         Of the coordinates.
-    labels : tuple of str
-        Names of the first two coordinates, which figures show.
-    shown : callable
-        From values to these two coordinates.
     predicted : callable
         From values to what is compared beside the parameters: name to numbers (point,).
     compared : tuple of str
@@ -52,8 +48,6 @@ class Case:
     log_density: Callable[[Values], np.ndarray]
     place: Place
     axes: tuple[Axis, ...]
-    labels: tuple[str, str]
-    shown: Callable[[Values], tuple[np.ndarray, np.ndarray]]
     predicted: Quantities
     compared: tuple[str, ...]
 

@@ -78,10 +78,6 @@ def _mixture(
         share = values["theta"][:, 0] if simplex else values["theta"]
         return _log_mixture(values["mu"], share) + (math.log(2) if ordered else 0)
 
-    def shown(values: Values) -> tuple[np.ndarray, np.ndarray]:
-        first, second = values["mu"].T
-        return first, second - first if ordered else second
-
     return Case(
         name=name,
         target=lambda chart: ob.numpyro_model(model, symmetry=symmetry or (), name=f"exact-{name}"),
@@ -90,8 +86,6 @@ def _mixture(
         log_density=log_density,
         place=place,
         axes=(MEAN, axis(0, 12, 12) if ordered else MEAN, SHARE),
-        labels=("mu[0]", "mu[1] - mu[0]" if ordered else "mu[1]"),
-        shown=shown,
         predicted=lambda values: {"spread": np.abs(np.diff(values["mu"], axis=1)[:, 0])},
         compared=("mu", "theta"),
     )
@@ -118,8 +112,6 @@ def _proportions() -> Case:
         log_density=log_density,
         place=place,
         axes=(SHARE, SHARE),
-        labels=("p[0]", "p[1] / (1 - p[0])"),
-        shown=lambda v: (v["p"][:, 0], v["p"][:, 1] / (1 - v["p"][:, 0])),
         predicted=lambda values: {},
         compared=("p",),
     )
@@ -158,8 +150,6 @@ def _correlation() -> Case:
         log_density=log_density,
         place=place,
         axes=(axis(-1, 1, 12), Axis((0, 0.2, 0.5, 0.75, 1, 1.5, 2, 3, 4.5, 6, 8))),
-        labels=("L[1, 0]", "tau"),
-        shown=lambda v: (v["L"][:, 1, 0], v["tau"]),
         predicted=lambda values: {},
         compared=("L", "tau"),
     )

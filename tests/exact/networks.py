@@ -129,8 +129,6 @@ def _one_input(likelihood: str, skip: str | None = None) -> Case:
         new=np.array([[1.0]]),
         place=place,
         axes=axes,
-        labels=("W1", "W2[0]" if len(axes) > 2 and likelihood != "inferred" else "W2"),
-        shown=lambda v: (v["W1"][:, 0, 0], v["W2"][:, 0, 0]),
     )
 
 
@@ -153,11 +151,6 @@ def on_circle(*angles: np.ndarray) -> np.ndarray:
     return np.stack([np.stack([np.cos(t), np.sin(t)], axis=1) for t in angles], axis=2)
 
 
-def angle(values: Values, unit: int = 0) -> np.ndarray:
-    """The longitude of a unit's incoming weights."""
-    return np.arctan2(values["W1"][:, 1, unit], values["W1"][:, 0, unit])
-
-
 def _unit_norm(likelihood: str) -> Case:
     model = _network(likelihood, 2, ("givens", "free"))
 
@@ -174,8 +167,6 @@ def _unit_norm(likelihood: str) -> Case:
         new=NEW,
         place=place,
         axes=axes,
-        labels=("longitude", "W2[0]" if len(axes) > 2 and likelihood != "inferred" else "W2"),
-        shown=lambda v: (angle(v), v["W2"][:, 0, 0]),
     )
 
 
@@ -196,8 +187,6 @@ def _hyperbola() -> Case:
         new=NEW,
         place=place,
         axes=(ANGLE, WEIGHT, axis(0, 7, 7)),
-        labels=("longitude", "W2"),
-        shown=lambda v: (angle(v), v["W2"][:, 0, 0]),
     )
 
 
@@ -216,8 +205,6 @@ def _two_units() -> Case:
         new=np.array([[1.0]]),
         place=lambda a, b: ({"W1": np.stack([a, b], 1)[:, None, :]}, np.zeros(len(a))),
         axes=(WEIGHT, WEIGHT),
-        labels=("W1[0, 0]", "W1[0, 1]"),
-        shown=lambda v: (v["W1"][:, 0, 0], v["W1"][:, 0, 1]),
     )
 
 
@@ -242,8 +229,6 @@ def _ordered() -> Case:
         new=np.array([[1.0]]),
         place=place,
         axes=(axis(-4, 3, 3, order=10), axis(0, 5, 2, order=10), weight, weight),
-        labels=("b1[0]", "b1[1] - b1[0]"),
-        shown=lambda v: (v["b1"][:, 0], v["b1"][:, 1] - v["b1"][:, 0]),
     )
 
 
@@ -274,8 +259,6 @@ def _unit_norm_ordered() -> Case:
         new=NEW,
         place=place,
         axes=(axis(-5, 4, 8, order=4), axis(0, 6, 6, order=4), around, around),
-        labels=("b1[0]", "b1[1] - b1[0]"),
-        shown=lambda v: (v["b1"][:, 0], v["b1"][:, 1] - v["b1"][:, 0]),
         log_density=closed,
         predicted=lambda values: {},
         compared=("W1", "b1"),

@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.models.symmetry.scalings_and_signs import Whole
 from onebasin.posteriors import schema
 
 from ..conftest import mcmc_tree, modes_table
@@ -50,17 +49,3 @@ def test_chains_that_disagree_within_a_mode_matter_as_the_mode_does(weight, verd
     found = diagnose(posterior((MIXED & (weight > 0.01)).astype(float), modes))
     assert found.verdict == verdict
     assert ("Chains of mode 1 disagree" in found.judgement.sentence) == (verdict == "unusable")
-
-
-class Swap(Whole):
-    """Whole variables that change places."""
-
-    kind = "swap"
-    variables = ("a", "b")
-    complemented = ()
-
-    def describe(self) -> str:
-        return "a and b change places"
-
-    def restricted(self, names: object) -> Swap:
-        return self
