@@ -61,11 +61,8 @@ from .shared_posteriors import shared as shared  # noqa: E402
 
 # The files that take longest, longest first: begun early, so that no worker ends alone with one of them.
 HEAVY = (
-    "notebooks/test_notebooks.py",
-    "docs/test_blocks.py",
-    "stan/test_parity.py",
-    "inference/test_conformance.py",
-    "truth/problems/test_problems.py",
+    *("notebooks/test_notebooks.py", "docs/test_blocks.py", "stan/test_parity.py"),
+    *("inference/test_conformance.py", "truth/problems/test_problems.py"),
     "studies/test_conformance.py",
 )
 

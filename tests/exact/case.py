@@ -48,8 +48,8 @@ class Case:
     log_density: Callable[[Values], np.ndarray]
     place: Place
     axes: tuple[Axis, ...]
-    predicted: Quantities
     compared: tuple[str, ...]
+    predicted: Quantities = lambda values: {}
 
     @cached_property
     def exact(self) -> Exact:

@@ -7,7 +7,7 @@ sees smooth functions only. `Exact.error` is by how much the log evidence moves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -42,9 +42,7 @@ class Axis:
         return (middle[:, None] + half[:, None] * node).ravel(), (half[:, None] * weight).ravel()
 
 
-def axis(
-    lower: float, upper: float, panels: int, *, kinks: Iterable[float] = (), order: int = 8
-) -> Axis:
+def axis(lower, upper, panels, *, kinks=(), order=8):
     """Equal panels, cut at kinks too."""
     inside = [kink for kink in kinks if lower < kink < upper]
     edges = np.sort([*np.linspace(lower, upper, panels + 1), *inside])
@@ -80,9 +78,7 @@ class Exact:
         return float(np.sqrt(self.mass @ (of - self.mean(of)) ** 2))
 
 
-def integrate(
-    log_density: Callable[[Values], np.ndarray], place: Place, axes: Sequence[Axis]
-) -> Exact:
+def integrate(log_density, place, axes):
     """Integrate a log density of values over a grid of coordinates."""
     coarse = _evaluate(log_density, place, axes, fewer=COARSER)
     fine = _evaluate(log_density, place, axes, fewer=0)
@@ -94,9 +90,7 @@ def integrate(
     return Exact(values, mass[kept] / mass[kept].sum(), evidence, abs(evidence - before))
 
 
-def _evaluate(
-    log_density: Callable[[Values], np.ndarray], place: Place, axes: Sequence[Axis], fewer: int
-) -> tuple[Values, np.ndarray]:
+def _evaluate(log_density, place, axes, fewer):
     """Values and log masses of the grid."""
     nodes, weights = zip(*(a.rule(fewer) for a in axes), strict=True)
     grid = [c.ravel() for c in np.meshgrid(*nodes, indexing="ij")]
