@@ -36,9 +36,8 @@ def fake_fit(target: NetworkTarget, settings: Advi, seed: int) -> xr.DataTree:
     """A fit that knows the two weights of the output well, and so two units, and nothing of the others."""
     tree = fake_posterior(target, "advi-meanfield", "numpyro", settings, seed)
     shapes = target.model.network.shapes
-    sizes = [
-        int(np.prod(shapes[name])) for name in sorted(shapes)
-    ]  # as the vector has them; then sigma
+    # As the vector has them; then sigma.
+    sizes = [int(np.prod(shapes[name])) for name in sorted(shapes)]
     known = np.repeat([name == "W3" for name in (*sorted(shapes), "sigma")], [*sizes, 1])
     loc, scale = np.where(known, 1.0, 0.0), np.where(known, 0.05, 1.0)
     dims = ("evaluation", "param")
