@@ -27,8 +27,6 @@ from .modes.sample_modes import sample_modes as sample_modes
 from .prediction.loo import loo as loo
 from .prediction.numpyro import prior as prior
 from .prediction.predict import predict as predict
-from .runs.posterior import open_posterior as open_posterior
-from .runs.posterior import save as save
 from .symmetries.find import find_symmetry as find_symmetry
 from .training.ensemble import Ensemble as Ensemble
 from .training.ensemble import ensemble as ensemble

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # The same Bayesian net in NumPyro and in Stan
 #
-# One network, two engines that share no code: NumPyro's NUTS compiled by JAX, and a Stan program run by
-# CmdStan. If they do not agree, one of them is wrong. Here we check it on three levels: the log
-# density, the predictions, and the weights. R-hat of the weights will be terrible on both sides, and it
-# does not matter. The notebook shows why.
+# This notebook samples one network with two engines that share no code: NumPyro's NUTS compiled by
+# JAX, and a Stan program run by CmdStan. If they do not agree, one of them is wrong. We check them on
+# three levels: the log density, the predictions and the weights. R-hat of the weights will be
+# terrible for both engines, but that does not matter. The notebook shows why.
 #
-# You need to know Stan. Nothing else is assumed.
+# You need to know Stan, but nothing else.
 
 # %%
 from importlib import resources
@@ -23,11 +23,12 @@ draws = 500  # of each chain, after as many of warmup
 # %% [markdown]
 # ## The model
 #
-# Forty noisy points of a sine, and a network with one hidden layer of three tanh units:
+# The data are forty noisy points of a sine. The model is a network with one hidden layer of three
+# tanh units,
 #
 # $$y_n \sim \mathrm{normal}(b_2 + W_2^\top \tanh(W_1^\top x_n + b_1),\ \sigma),$$
 #
-# with standard normal priors for all weights and biases and a half-normal one for $\sigma$.
+# with standard normal priors for all weights and biases and a half-normal prior for $\sigma$.
 
 # %%
 rng = np.random.default_rng(7)
@@ -39,8 +40,9 @@ target = model.condition(x, y, name="curve")
 target
 
 # %% [markdown]
-# Both definitions come from that one object. The Stan program serves every network for regression, of
-# any number of layers and units, because sizes and priors are data; so it is compiled once. Its heart:
+# Both definitions come from this one object. Sizes and priors are data of the Stan program. So it is
+# compiled once and serves every regression network, with any number of layers and units. This is its
+# core:
 
 # %%
 program = resources.files("onebasin.stan") / "programs" / "regression.stan"
@@ -48,7 +50,7 @@ text = program.read_text()
 print(text[text.index("parameters {") :])
 
 # %% [markdown]
-# ## Sampled twice
+# ## Sampling with both engines
 
 # %%
 posteriors = {
@@ -59,7 +61,8 @@ posteriors = {
 # %% [markdown]
 # ## Level one: the log density
 #
-# `ob.log_density` evaluates a target wherever we like. Take the draws that Stan made, and ask both engines:
+# `ob.log_density` evaluates a target's log density at any draws. We evaluate both engines at Stan's
+# draws:
 
 # %%
 numpyro_says = ob.log_density(target, posteriors["stan"], engine="numpyro")
@@ -70,9 +73,9 @@ print(f"{gap.size} draws, log densities from {stan_says.min():.1f} to {stan_says
 print(f"Stan minus NumPyro: {gap.mean():.6f}, the same at all of them to within {np.ptp(gap):.0e}")
 
 # %% [markdown]
-# The difference is one constant, and we know which. A `~` in Stan leaves out what does not depend on
-# parameters: $\tfrac12 \log 2\pi$ for each of the ten standard normal priors, and
-# $\tfrac12 \log \tfrac{\pi}{2}$ for the half-normal one.
+# The difference is a known constant. A `~` in Stan drops terms that do not depend on parameters:
+# $\tfrac12 \log 2\pi$ for each of the ten standard normal priors, and $\tfrac12 \log \tfrac{\pi}{2}$
+# for the half-normal one.
 
 # %%
 left_out = 10 * np.log(2 * np.pi) / 2 + np.log(np.pi / 2) / 2
@@ -83,13 +86,13 @@ assert np.ptp(gap) < 1e-10
 assert abs(gap.mean() - left_out) < 1e-10
 
 # %% [markdown]
-# To rounding, it is the same density. The same check serves for a port of your own: give `ob.Target` a
-# NumPyro model, `ob.stan_program` the Stan file, and compare.
+# Up to rounding, the two densities are the same. You can check your own port of a model in the same
+# way: give `ob.Target` a NumPyro model and `ob.stan_program` the Stan file, and compare.
 #
 # ## Level two: the predictions
 #
-# Two samplers with the same target still make different draws. What should agree is every expectation,
-# to within Monte Carlo error. First, R-hat:
+# Two samplers with the same target make different draws, but all expectations should agree to within
+# Monte Carlo error. We look at R-hat first:
 
 # %%
 grid = np.linspace(-4, 4, 81)[:, None]
@@ -102,19 +105,19 @@ for engine, posterior in posteriors.items():
     )
 
 # %% [markdown]
-# Taken at its word, R-hat condemns both runs. Yet what the network computes has converged in both. So
-# the chains agree about the function, and disagree about how to write it down:
+# R-hat of the weights condemns both runs, although the outputs of the network have converged in both.
+# So the chains agree about the function, and disagree about how to write it down:
 
 # %%
 ob.diagnose(posteriors["stan"])
 
 # %% [markdown]
-# Hidden units have no names. Swap two of them, or change the sign of all weights into and out of one,
-# which an odd function such as tanh allows, and the network computes the same. With three units there
-# are $3!\cdot 2^3 = 48$ ways to write down each function, and each chain finds one or some of them. The
-# verdict therefore is *usable after alignment*, and predictions can be used as they are.
+# Hidden units have no names. If you swap two units, the network computes the same function. As tanh
+# is odd, you can also change the sign of all weights into and out of a unit. With three units there
+# are $3!\cdot 2^3 = 48$ ways to write down each function, and each chain finds one or several of
+# them. So the verdict is *usable after alignment*, and predictions can be used without alignment.
 #
-# The two engines' predictions, and the data:
+# This figure shows the predictions of both engines and the data:
 
 # %%
 ob.plot.predictive(posteriors)
@@ -124,8 +127,8 @@ comparison = ob.compare(posteriors, truth="numpyro", x=grid)
 comparison
 
 # %% [markdown]
-# `baseline` is one half of NumPyro's draws against the other half: as near as two runs of the *same*
-# sampler come. Stan's distance from NumPyro is not above it by more than noise.
+# `baseline` compares one half of NumPyro's draws with the other half, and shows how close two runs of
+# the *same* sampler come. Stan's distance from NumPyro is no larger than this, apart from noise.
 
 # %% tags=["remove-cell"]
 outputs = {e: ob.predict(p, grid) for e, p in posteriors.items()}
@@ -142,8 +145,8 @@ if draws >= 500:
 # %% [markdown]
 # ## Level three: the weights
 #
-# Weights can be compared too, once they have names. Align NumPyro's draws, then bring Stan's into the
-# same labels, by giving the first alignment as the reference:
+# Weights can be compared too, once the units have labels. We align NumPyro's draws, and then align
+# Stan's draws with the first alignment as the reference:
 
 # %%
 aligned = {"numpyro": ob.align(posteriors["numpyro"])}
@@ -161,8 +164,8 @@ for ax, (title, of) in zip(axes, (("as sampled", posteriors), ("aligned", aligne
     ax.label_outer()
 
 # %% [markdown]
-# One colour a unit, circles for NumPyro and crosses for Stan. As sampled, each unit is everywhere. In
-# one labelling each has a place of its own, and both engines put it there.
+# Each unit has one colour. Circles are NumPyro's draws and crosses are Stan's. As sampled, each unit
+# is everywhere. After alignment, each unit has its own place, and both engines agree on it.
 
 # %%
 for name in ("W1", "b1", "W2"):
@@ -180,12 +183,13 @@ if draws >= 500:
 # %% [markdown]
 # ## What to try next
 #
-# - A layer more: `ob.networks.Network(1, (3, 3), 1, activation="tanh")`. The Stan program stays the same and is
-#   not compiled again.
-# - `activation="relu"` has no signs to change, but scales: weights into a unit times 2, out of it by 2.
-#   The prior breaks that tie. What does the card of the target say of it?
-# - The cheaper ways to this posterior, held against it:
-#   [04-comparing-posteriors](04-comparing-posteriors.ipynb).
-# - How far one labelling goes in larger networks, and where it ends:
-#   [05-one-basin](05-one-basin.ipynb).
-# - Parts that change places in a Stan program of your own: [02-label-switching](02-label-switching.ipynb).
+# - Add a layer: `ob.networks.Network(1, (3, 3), 1, activation="tanh")`. The Stan program stays the
+#   same and is not compiled again.
+# - With `activation="relu"`, units have no signs to change, but they can be rescaled: multiply the
+#   weights into a unit by 2 and divide those out of it by 2. The prior breaks this symmetry. What
+#   does the printed target say about it?
+# - [04-comparing-posteriors](04-comparing-posteriors.ipynb) compares cheaper approximations with such
+#   a posterior.
+# - [05-one-basin](05-one-basin.ipynb) shows when alignment brings all chains into one basin, and when
+#   not.
+# - [02-label-switching](02-label-switching.ipynb) treats components that swap in a Stan program.

@@ -1,11 +1,12 @@
 # %% [markdown]
-# # Label switching in a Stan mixture: found, and repaired in one line
+# # Label switching in a Stan mixture: found, and fixed in one line
 #
-# You wrote a mixture, every chain looks fine on its own, and R-hat is 1.5. Most likely nothing is wrong
-# but the names: what one chain calls component 1, another calls component 2. This notebook finds that
-# out from the draws, repairs it without running anything again, and shows how far to trust the repair.
+# You wrote a mixture, every chain looks fine on its own, and R-hat is 1.5. Most likely only the
+# labels differ: the component that one chain calls 1 is component 2 in another chain. This notebook
+# detects this from the draws, fixes it without sampling again, and shows how far you can trust the
+# result.
 #
-# You need to know Stan. Nothing else is assumed.
+# You need to know Stan, but nothing else.
 
 # %%
 import json
@@ -21,17 +22,18 @@ draws = 1000  # of each chain, after as many of warmup
 # %% [markdown]
 # ## The program
 #
-# Two Gaussian components. Nothing tells them apart: swap the two entries of `mu` and of `sigma`, and
-# turn `theta` into `1 - theta`, and the density is the same.
+# The program has two Gaussian components that nothing distinguishes. If you swap the two entries of
+# `mu` and of `sigma` and replace `theta` by `1 - theta`, the density stays the same.
 
 # %%
 program = Path("programs/mixture.stan")
 print(program.read_text())
 
 # %% [markdown]
-# The 200 data are simulated, so the truth is known: 40 % are from a normal distribution around -2.7 and
-# 60 % from one around 2.8, both with standard deviation 1. `symmetry=False` leaves out the search for
-# interchangeable components before the run, as in a file from another program.
+# The 200 data points are simulated, so the truth is known: 40 % come from a normal distribution with
+# mean -2.7 and 60 % from one with mean 2.8, both with standard deviation 1. `symmetry=False` skips
+# the search for interchangeable components before the run, so the result is like a file from another
+# program.
 
 # %%
 target = ob.stan_program(program, "programs/mixture.json")
@@ -40,26 +42,27 @@ posterior = ob.nuts(target, warmup=draws, draws=draws, seed=1, symmetry=False)
 # %% [markdown]
 # ## Found
 #
-# Before any number: may this posterior be used?
+# The first question is whether this posterior can be used:
 
 # %%
 diagnosis = ob.diagnose(posterior)
 diagnosis
 
 # %% [markdown]
-# Nobody told it about components. It found in the draws alone that `mu`, `sigma` and `theta` move
-# together, and that `theta` turns into `1 - theta` when they do. So the answer is not "unusable" but
-# *usable after alignment*: chains disagree about names, and about nothing else. The numbers in its table
-# are those with labels sorted.
+# Nobody told onebasin about components. It found in the draws alone that `mu`, `sigma` and `theta`
+# move together, and that `theta` then turns into `1 - theta`. So the answer is not "unusable" but
+# *usable after alignment*: the chains disagree only about labels. The table shows the numbers after
+# alignment.
 #
-# This is what it saw, one colour a component as the chain named it. One chain has the colours swapped:
+# This figure shows the draws, with one colour for each component as labelled by the chain. In one
+# chain the colours are swapped:
 
 # %%
 ob.plot.labels(posterior)
 
 # %% [markdown]
-# Within a chain nothing switches, and a longer run would not help. What does harm is averaging over
-# chains, which is what every table of a posterior does:
+# Within a chain nothing switches, and a longer run would not help. The harm comes from averaging over
+# chains, as every posterior table does:
 
 # %%
 mu = posterior.posterior["mu"]
@@ -72,7 +75,7 @@ assert diagnosis.exchangeable == ("mu,sigma,1-theta",)
 assert diagnosis.rhat.value > 1.1
 
 # %% [markdown]
-# ## Repaired in one line
+# ## Fixed in one line
 
 # %%
 aligned = ob.align(posterior)
@@ -82,17 +85,17 @@ aligned
 ob.plot.aligned(aligned, rows=2)
 
 # %% [markdown]
-# Every draw has the same labels now. Only names have changed: `lp`, predictions and everything else
-# that has no labels are what they were. `aligned.posterior` is a posterior like any other, for
-# `ob.save`, for ArviZ, and for another look:
+# Now all draws have the same labels. Only labels have changed: `lp`, predictions and all other
+# label-free quantities stay the same. You can use `aligned.posterior` like any other posterior, with
+# `ob.save`, with ArviZ, or for another diagnosis:
 
 # %%
 repaired = ob.diagnose(aligned.posterior)
 repaired
 
 # %% [markdown]
-# The truth was 60 % around 2.8 and 40 % around -2.7, with `theta` the weight of the first component.
-# (Which one is called the first is settled by the first draw, and means nothing.)
+# In the simulation, 60 % were around 2.8 and 40 % around -2.7. `theta` is the weight of the first
+# component. (The first draw decides which component comes first, so the order means nothing.)
 
 # %% tags=["remove-cell"]
 assert repaired.verdict == "usable"
@@ -101,18 +104,18 @@ means = np.sort(aligned.posterior.posterior["mu"].mean(("chain", "draw")).values
 assert np.abs(means - [-2.7, 2.8]).max() < 0.2
 
 # %% [markdown]
-# ## Say it beforehand
+# ## Declaring the symmetry
 #
-# What is found in draws is a guess, if a good one: it cannot know the program. Declare the symmetry when
-# the target is made, in the words that the diagnosis gave, and the program's own log density is asked
-# before anything is sampled.
+# A symmetry found in draws is only a good guess, because the draws do not contain the program. If you
+# declare the symmetry with the target, as the diagnosis printed it, onebasin checks it on the
+# program's log density before sampling.
 
 # %%
 declared = ob.stan_program(program, "programs/mixture.json", symmetry="mu,sigma,1-theta")
 ob.check_symmetry(declared)
 
 # %% [markdown]
-# Had `sigma` been forgotten, we would have been told, with the change that it makes:
+# If we forget `sigma`, an error reports by how much the log density changes:
 
 # %%
 try:
@@ -124,8 +127,8 @@ except ob.OnebasinError as refusal:
 # %% [markdown]
 # ## The trap: everything looks converged
 #
-# Now move the components closer, to about -0.8 and 0.9. The chains can cross from one labelling to the
-# other, and do so all the time.
+# Now we move the components closer together, to about -0.8 and 0.9. The chains can cross from one
+# labelling to the other, and do so all the time.
 
 # %%
 y = np.array(json.loads(Path("programs/mixture.json").read_text())["y"])
@@ -145,14 +148,14 @@ print("mean of mu as the draws came: ", np.round(means, 2))
 ob.plot.aligned(mixing, var_names=["mu"])
 
 # %% [markdown]
-# R-hat is fine as the draws came, and rightly: all chains explore both labellings alike. So the two
-# means of `mu` are nearly the same number, the average over *both* components, and neither component is
-# there. No convergence diagnostic can see that. The verdict does, because it asks whether sorting gains
-# more than it would gain on noise.
+# R-hat of the draws as sampled is fine, and rightly so: all chains explore both labellings equally.
+# But then the two means of `mu` are nearly equal. Each is the average over *both* components and
+# describes neither. No convergence diagnostic can see this. The verdict can, because it tests whether
+# sorting the labels gains more than it would gain on noise.
 #
-# With components as close as these, aligned means are still a rule's answer: each draw goes to the
-# labelling that it fits best, and where components overlap the best is not always right. What has no
-# labels needs no rule at all: predictions, densities, `lp`, the larger of the two means.
+# With components as close as these, aligned means depend on the rule. Each draw gets the labelling
+# that fits it best, and if components overlap this is not always the right one. Label-free quantities
+# need no rule: predictions, densities, `lp`, or the larger of the two means.
 
 # %% tags=["remove-cell"]
 gap = float(np.diff(np.sort(means))[0])
@@ -165,12 +168,12 @@ if draws >= 1000:  # shorter chains have not seen both labellings often enough
 # %% [markdown]
 # ## What to try next
 #
-# - The remedy of the textbooks, `ordered[2] mu` in the program. Where components overlap it cuts through
-#   the posterior; compare its means with the aligned ones here.
-# - Other seeds: `ob.diagnose(ob.nuts(target, seed=2))`. Once in eight times all four chains choose the same
-#   labelling by chance; then there is nothing to find, and the answer is *usable*.
-# - Your own posterior: `ob.diagnose("run.nc")` takes files of CmdStan, ArviZ and others as they are
-#   ([07-bring-your-own-posterior](07-bring-your-own-posterior.ipynb)).
-# - A model in which signs switch, not places: [03-sign-flips](03-sign-flips.ipynb).
-# - What can be declared, and how far alignment is right where parts overlap, in numbers:
-#   [label switching](../docs/guides/label-switching.md).
+# - Use the textbook remedy, `ordered[2] mu` in the program. If components overlap, the order cuts
+#   through the posterior. Compare its means with the aligned ones here.
+# - Try other seeds: `ob.diagnose(ob.nuts(target, seed=2))`. With probability 1/8, all four chains
+#   choose the same labelling by chance. Then there is nothing to find, and the answer is *usable*.
+# - Diagnose your own posterior: `ob.diagnose("run.nc")` reads files from CmdStan, ArviZ and other
+#   tools ([07-bring-your-own-posterior](07-bring-your-own-posterior.ipynb)).
+# - [03-sign-flips](03-sign-flips.ipynb) has a model in which signs switch.
+# - [Label switching](../docs/guides/label-switching.md) explains declarations, and how reliable
+#   alignment is if components overlap.

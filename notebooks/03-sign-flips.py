@@ -1,12 +1,13 @@
 # %% [markdown]
 # # A 2PL model whose sign flips
 #
-# In an item-response model the probability that person $j$ solves item $i$ depends on
-# $a_i \theta_j - b_i$. Change the sign of every ability $\theta_j$ *and* of every discrimination $a_i$,
-# and nothing has changed: the posterior has two mirror images, and each chain finds one of them. This
-# notebook finds the flip in the draws, shows what the usual constraint does to it, and undoes it.
+# In an item-response model, the probability that a person $j$ solves an item $i$ depends on
+# $a_i \theta_j - b_i$. If you change the sign of every ability $\theta_j$ *and* of every
+# discrimination $a_i$, this probability stays the same. So the posterior has two mirror images, and
+# each chain finds one of them. This notebook finds the flip in the draws, shows what the usual
+# constraint does to it, and undoes it.
 #
-# You need to know Stan. Nothing else is assumed.
+# You need to know Stan, but nothing else.
 
 # %%
 from pathlib import Path
@@ -22,9 +23,9 @@ draws = 1000  # of each chain, after as many of warmup
 # %% [markdown]
 # ## The program
 #
-# 60 persons, 8 items, answers right or wrong, simulated. No item is known to be a good one beforehand,
-# so the prior of `a` is symmetric around zero. `symmetry=False` leaves out the search for such symmetries
-# before the run.
+# The data are simulated right and wrong answers of 60 persons to 8 items. We do not know in advance
+# which items are good, so the prior of `a` is symmetric around zero. `symmetry=False` skips the
+# search for such symmetries before the run.
 
 # %%
 print(Path("programs/item_response.stan").read_text())
@@ -36,11 +37,11 @@ diagnosis = ob.diagnose(posterior)
 diagnosis
 
 # %% [markdown]
-# The answer is *usable after alignment*. Found in the draws alone: `theta` and `a`, 68 numbers, change
-# sign together, and `b` does not. In the words `+-theta:,+-a:` each `+-` says that a variable may change
-# sign, and the colon that it does so as a whole.
+# The answer is *usable after alignment*. The draws alone show that the 68 entries of `theta` and `a`
+# change sign together, and that `b` does not. In the declaration `+-theta:,+-a:`, each `+-` means
+# that a variable may change sign, and the colon means that it does so as a whole.
 #
-# Chain by chain, the discriminations of four of the items:
+# This figure shows the discriminations of four items, chain by chain:
 
 # %%
 ob.plot.labels(posterior, var_names=["a"], components=4)
@@ -51,10 +52,10 @@ assert diagnosis.exchangeable == ("+-theta:,+-a:",)
 assert diagnosis.rhat.value > 1.1
 
 # %% [markdown]
-# ## What one usually does: fix one sign
+# ## The usual remedy: fix one sign
 #
-# The remedy that one reads most often is a constraint on a single item, such as `real<lower=0>` for one
-# of the `a`. It is easily tried on the draws: turn every draw so that the chosen item is positive. How
+# The most common remedy is a constraint on a single item, such as `real<lower=0>` for one entry of
+# `a`. We can try this on the draws, by flipping every draw in which the chosen item is negative. How
 # well it works depends on the item.
 
 
@@ -79,10 +80,11 @@ for ax, (title, values) in zip(axes, shown.items(), strict=True):
     ax.text(0.5, 0.9, "item 3", color="crimson", transform=ax.transAxes)
 
 # %% [markdown]
-# Item 0 tells good and bad persons apart, and its sign settles all others. Item 3 happens to tell
-# hardly anything about a person: its discrimination is near zero, of either sign. Making *it* positive
-# tears the other items in two, and a sampler with that constraint would have two modes again. With real
-# data one does not know beforehand which items are good; that is what the model is for.
+# Item 0 distinguishes able from less able persons, and its sign fixes all other signs. Item 3 says
+# hardly anything about a person: its discrimination is near zero, with either sign. Making *this*
+# item positive splits the draws of all others in two, and a sampler with that constraint would have
+# two modes again. With real data, we do not know in advance which items are good. The model is there
+# to find out.
 
 # %% tags=["remove-cell"]
 torn = fix_sign(3)
@@ -92,10 +94,10 @@ assert 0.1 < share[0] < 0.9
 assert (whole < 0).mean(axis=(0, 1))[[1, 2, 4, 5, 6, 7]].max() < 0.1
 
 # %% [markdown]
-# ## Aligned: all of it decides
+# ## Alignment: all entries decide
 #
-# Alignment asks each draw which of its two mirror images lies closer to all the others, in every
-# ability and every discrimination at once, and leaves out no item and singles out none.
+# For each draw, alignment chooses the mirror image that lies closer to all other draws. It uses all
+# abilities and discriminations at once, and no single item decides.
 
 # %%
 aligned = ob.align(posterior)
@@ -112,10 +114,9 @@ assert repaired.rhat.value < 1.05
 # %% [markdown]
 # ## Which image is which
 #
-# One thing no algorithm can know: which of the two images is the one where able persons solve items.
-# Alignment makes the draws agree with one another, starting from the first; if that one is in the
-# "wrong" image, all of them are. Naming it is up to us, and any draw of the image that we want will do
-# as the one to start from:
+# No algorithm can know in which of the two images able persons solve items. Alignment makes all draws
+# agree, starting from the first draw. If that draw is in the "wrong" image, all of them end there. We
+# have to choose the image, and can start from any draw in the image that we want:
 
 # %%
 average = posterior.posterior["a"].mean(("draw", "a_dim_0")).values
@@ -124,7 +125,7 @@ chain = int(average.argmax())
 able = ob.align(posterior, reference_draw=(chain, 0)).posterior.posterior
 
 # %% [markdown]
-# The data were simulated, so we can hold the result against the truth.
+# The data were simulated, so we can compare the result with the truth.
 
 # %%
 simulated = np.array([0.98, 2.19, 1.21, 0.85, 2.31, 1.81, 1.58, 1.58])
@@ -144,13 +145,14 @@ assert high[3] < simulated[3]
 assert low[6] > simulated[6]
 
 # %% [markdown]
-# Two of the eight are unlucky. Among these 60 persons the answers to item 3 hardly go with ability,
-# though it was simulated with 0.85, and those to item 6 go with it better than they were made to.
+# Two of the eight items deviate by chance. Among these 60 persons, answers to item 3 hardly depend on
+# ability, although its simulated discrimination was 0.85. Answers to item 6 depend on ability more
+# than simulated.
 #
-# ## Say it beforehand
+# ## Declaring the symmetry
 #
-# With the symmetry declared, the program's own log density is asked before anything is sampled. What
-# moves has to be declared whole. `a` alone:
+# If you declare the symmetry, onebasin checks it on the program's log density before sampling. All
+# variables that move together have to be declared. This is what happens with only `a`:
 
 # %%
 program, data = "programs/item_response.stan", "programs/item_response.json"
@@ -165,9 +167,12 @@ ob.check_symmetry(ob.stan_program(program, data, symmetry="+-theta:,+-a:"))
 # %% [markdown]
 # ## What to try next
 #
-# - Tell the model what you know: `a ~ lognormal(0, 1)` with `vector<lower=0>[I] a` has no mirror image.
-#   That is a good prior if no item can be wrongly keyed. Give one item inverted answers and see.
-# - Two dimensions of ability: then not two images but a whole family of rotations is equal, and no
-#   relabelling undoes it. `ob.diagnose` says so. ([finding symmetries](../docs/explanations/finding-symmetries.md))
-# - Parts that change places, not signs: [02-label-switching](02-label-switching.ipynb).
-# - Both at once, in the units of a network: [01-numpyro-and-stan](01-numpyro-and-stan.ipynb).
+# - Tell the model what you know: `a ~ lognormal(0, 1)` with `vector<lower=0>[I] a` has no mirror
+#   image. This is a good prior if no item can have a wrong key. Invert the answers to one item and
+#   see what happens.
+# - With two dimensions of ability, there are not two images but a whole family of equal rotations,
+#   which no relabelling undoes. `ob.diagnose` reports this. ([finding
+#   symmetries](../docs/explanations/finding-symmetries.md))
+# - [02-label-switching](02-label-switching.ipynb) treats components that swap instead of changing
+#   sign.
+# - In [01-numpyro-and-stan](01-numpyro-and-stan.ipynb), units of a network do both.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Comparing posteriors: what each approximation gets wrong
 #
-# A network of four hidden units is small enough to know its posterior: Hamiltonian Monte Carlo gets
-# it right. So it can be the judge. Seven other ways to the same posterior are held against it here,
-# from NUTS to a deep ensemble, in what they predict and in what they say of the weights.
+# A network of four hidden units is small enough for Hamiltonian Monte Carlo to sample its posterior
+# correctly, so HMC can be the reference. This notebook compares seven other methods with it, from
+# NUTS to a deep ensemble. It compares both their predictions and their weights.
 #
-# You need to know MCMC. That hidden units can change places, which makes 384 equal modes of this
-# posterior, is taken care of.
+# You need to know MCMC. Hidden units can swap, so this posterior has 384 equal modes. onebasin takes
+# care of this.
 
 # %%
 
@@ -24,8 +24,9 @@ full = True  # whether the sizes are those that the text speaks of
 # %% [markdown]
 # ## A network, and data with a gap
 #
-# Forty noisy points of $\sin 4x$, none of them between $-0.3$ and $0.3$. What a posterior says in
-# the gap is decided by how it treats the many weights that fit the data alike.
+# The data are forty noisy points of $\sin 4x$, none of them between $-0.3$ and $0.3$. Many different
+# weights fit them equally well. How a method treats these weights decides what it predicts in the
+# gap.
 
 # %%
 rng = np.random.default_rng(0)
@@ -48,13 +49,12 @@ target = model.condition(x, y, name="gap")
 target
 
 # %% [markdown]
-# Four hidden units can be put in $4! = 24$ orders. As tanh is odd, each can also change the sign of
-# all its weights: $24 \cdot 2^4 = 384$ sets of weights compute the same function and have the same
-# density.
+# Four hidden units have $4! = 24$ orders. As tanh is odd, each can also change the sign of all its
+# weights: $24 \cdot 2^4 = 384$ sets of weights compute the same function and have the same density.
 #
 # ## The truth
 #
-# Static HMC with long trajectories. The verdict comes first, and it is not "usable":
+# We run static HMC with long trajectories. The verdict comes first, and it is not "usable":
 
 # %%
 warmup = 1000 if full else 150
@@ -71,9 +71,9 @@ verdict = ob.diagnose(hmc)
 verdict
 
 # %% [markdown]
-# What a weight "is" cannot be said of draws whose labels change. What the network computes can:
-# that is the second row of the verdict. So HMC is a sound judge of predictions, and of weights only
-# modulo the 384 labellings.
+# If labels change between draws, the draws of one weight have no meaning. The outputs of the network
+# do: they are the second row of the verdict. So HMC is a valid reference for predictions, and for
+# weights modulo the 384 labellings.
 
 # %% tags=["remove-cell"]
 if full:
@@ -81,15 +81,14 @@ if full:
     assert verdict.aligned.invariants["rhat"].max() < 1.01
 
 # %% [markdown]
-# ## Seven other ways
+# ## Seven other methods
 #
 # - **NUTS** is a second opinion: it should not differ from HMC at all.
 # - **ADVI** fits one Gaussian by the ELBO, with a diagonal covariance (mean-field) or a full one.
 # - **Symmetrised VI** fits a diagonal Gaussian by the ELBO of its average over all labellings.
-# - **A deep ensemble** trains networks from different starts and takes each for a draw.
-# - **One Gaussian** is made of HMC's own draws. `fit_gaussian` gives it the mean and the covariance
-#   of the draws in one labelling. `distil` gives a diagonal one whose *predictions* are those of
-#   HMC.
+# - **A deep ensemble** trains networks from different starts and treats each as a draw.
+# - **One Gaussian** is made from HMC's own draws. `fit_gaussian` gives it the mean and the covariance
+#   of the aligned draws. `distil` fits a diagonal Gaussian whose *predictions* are those of HMC.
 
 # %%
 advi = {"iterations": iterations, "gradient_samples": 5, "learning_rate": 0.05}
@@ -111,8 +110,9 @@ posteriors["Gaussian by moments"] = gaussian.sample(1000, seed=1)
 posteriors["Gaussian distilled"] = student.sample(1000, seed=1)
 
 # %% [markdown]
-# A variational fit ends with a number, the ELBO, which `ob.approximations.elbo` puts in words. It ranks fits of
-# one model, but is no distance to the truth. Mean-field ADVI and symmetrised VI:
+# A variational fit ends with a number, the ELBO, which `ob.approximations.elbo` explains in words.
+# The ELBO ranks fits of one model, but it does not measure the distance to the truth. Here are the
+# ELBOs of mean-field ADVI and symmetrised VI:
 
 # %%
 mean_field = ob.approximations.elbo(posteriors["mean-field ADVI"])
@@ -123,10 +123,9 @@ averaged = ob.approximations.elbo(posteriors["symmetrised VI"])
 averaged
 
 # %% [markdown]
-# The average over labellings gains nearly $\log 384 = 5.95$ nats. It gains them by counting: the
-# 384 modes hardly overlap, so that the Gaussian in each of them is about the one that plain
-# mean-field ADVI finds. Symmetrised VI earns its price where modes do overlap, as in wider
-# networks.
+# The average over labellings gains nearly $\log 384 = 5.95$ nats. It gains them only by counting
+# modes. The 384 modes hardly overlap, so the Gaussian in each of them is about the one that plain
+# mean-field ADVI finds. Symmetrised VI is worth its price if modes overlap, as in wider networks.
 
 # %% tags=["remove-cell"]
 if full:
@@ -137,8 +136,8 @@ if full:
 # %% [markdown]
 # ## One table
 #
-# `compare` holds all of them against the truth, at points of which many lie in the gap and some
-# outside of the data. Labels are divided out of every posterior before weights are compared.
+# `ob.compare` compares all methods with HMC. Many of the test points lie in the gap, and some outside
+# the range of the data. Weights are compared after alignment.
 
 # %%
 points = np.linspace(-1.3, 1.3, 80)[:, None]
@@ -147,13 +146,13 @@ comparison = ob.compare(posteriors, truth="HMC", x=points, y=observed, permutati
 comparison
 
 # %% [markdown]
-# How to read it: the *distance of means* is how far mean predictions lie from HMC's, in HMC's
-# standard deviations. The *energy distance* is that of the draws of weights: 0 and less mean that
-# nothing was found. `baseline` is one half of HMC against the other; what is near it cannot be told
-# from the truth. Only NUTS is. The scores (RMSE, CRPS, log score, coverage) are of noisy test
-# points: they ask whether predictions are good, not whether they are the posterior's. Full-rank
-# ADVI scores as well as the truth does, which says nothing for it as a posterior.
-# `comparison.table` holds all columns.
+# The *distance of means* is how far mean predictions lie from HMC's, in HMC's standard deviations.
+# The *energy distance* compares draws of weights. A value of zero or below means that no difference
+# was detected. `baseline` compares one half of HMC's draws with the other. A method close to it
+# cannot be distinguished from the truth. This holds only for NUTS. The scores (RMSE, CRPS, log score,
+# coverage) use noisy test points. They measure whether predictions are good, not whether they are
+# those of the posterior. Full-rank ADVI scores as well as the truth, but this does not make it a good
+# approximation of the posterior. `comparison.table` has all columns.
 
 # %%
 ob.plot.comparison(comparison)
@@ -169,17 +168,17 @@ if full:
     assert abs(table.loc["full-rank ADVI", "log_score"] - table.loc["HMC", "log_score"]) < 0.05
 
 # %% [markdown]
-# ## What they predict
+# ## Predictions
 #
-# The bands hold 50 % and 95 % of predictions, with noise.
+# The bands contain 50 % and 95 % of predictions, with noise.
 
 # %%
 ob.plot.predictive(posteriors, x=points, truth=function)
 
 # %% [markdown]
-# In the gap and outside of the data they differ most. How wide a band is there says what the
-# approximation admits not to know. Beside HMC's, as a ratio of standard deviations of the network's
-# output:
+# The methods differ most in the gap and outside the range of the data. The width of a band there
+# shows how much uncertainty the approximation admits. This figure shows the standard deviation of the
+# network's output, divided by that of HMC:
 
 # %%
 gap = np.linspace(-0.25, 0.25, 21)[:, None]
@@ -198,10 +197,10 @@ widths = pd.DataFrame(
 widths.astype(float).round(2)
 
 # %% [markdown]
-# ## What they know of the weights
+# ## Weights
 #
-# Every posterior is brought into the labels of HMC's, by `align(..., reference=...)`. One hidden
-# unit's incoming and outgoing weight, then, in all of them:
+# `ob.align(..., reference=...)` brings every posterior into the labels of HMC. This figure shows the
+# incoming and outgoing weight of one hidden unit in all of them:
 
 # %%
 aligned = {
@@ -211,10 +210,10 @@ aligned = {
 ob.plot.pair(aligned, "W1[0,2]", "W2[2,0]")
 
 # %% [markdown]
-# This picture explains the table. In the posterior the two weights lie on a banana: a larger one is
-# made up for by a smaller other. Mean-field fits sit in one spot of it, since a diagonal Gaussian
-# that is any wider would leave the banana. The full-rank one is a short stretch. The Gaussian by
-# moments covers all of it, and what lies around it.
+# This figure explains the table. In the posterior, the two weights lie on a banana: if one is larger,
+# the other is smaller. Mean-field fits cover one spot of the banana, because a wider diagonal
+# Gaussian would leave it. The full-rank fit covers a short stretch. The Gaussian by moments covers
+# all of it, and much of the space around it.
 
 # %% tags=["remove-cell"]
 if full:
@@ -243,36 +242,38 @@ if full:
 # %% [markdown]
 # ## What each gets wrong
 #
-# - **NUTS**: nothing. Predictions and weights are those of HMC, up to Monte Carlo error.
-# - **Mean-field ADVI and symmetrised VI**: right at the data, but their bands in the gap are about
-#   0.6 times as wide as they should be. Of the weights they know one spot, and are far too sure of
-#   it.
-# - **Full-rank ADVI**: much the same. Correlations make a longer stretch of the banana; they do not
-#   bend.
-# - **The ensemble**: the best mean of all but NUTS, and nearly no spread. Trained to the end, most
-#   members reach the same optimum, modulo relabelling.
-# - **The Gaussian by moments**: the best weights of all but NUTS, for their mean, variances and
-#   correlations are right. Its predictions are useless: twenty times too wide at the data.
-# - **The distilled Gaussian**: the nearest spread of all but NUTS. Its weights are wrong on
-#   purpose: its standard deviations are those that predictions need.
+# - **NUTS** gets nothing wrong. Its predictions and weights are those of HMC, up to Monte Carlo
+#   error.
+# - **Mean-field ADVI and symmetrised VI** are right at the data, but their bands in the gap are about
+#   0.6 times as wide as they should be. They cover only one spot in the space of weights, and are far
+#   too certain of it.
+# - **Full-rank ADVI** is much the same. With correlations it covers a longer stretch of the banana,
+#   but it cannot bend.
+# - **The ensemble** has the best mean after NUTS, and nearly no spread. Trained to the end, most
+#   members reach the same optimum, up to relabelling.
+# - **The Gaussian by moments** has the best weights after NUTS, because their means, variances and
+#   correlations are right. Its predictions are useless: they are twenty times too wide at the data.
+# - **The distilled Gaussian** has the closest spread after NUTS. Its weights are wrong on purpose:
+#   its standard deviations are chosen for predictions.
 #
 # Two lessons go beyond this example.
 #
 # - **Good weights and good predictions are different things.** A Gaussian with the right mean and
-#   covariance predicts worst; one with wrong weights predicts well. Decide which you need before
-#   you choose, and compare in that.
-# - **A score against test data is no distance to the posterior.** RMSE, coverage and log score were
-#   nearly as good as HMC's for fits that miss most of the posterior. Only the comparison with HMC
-#   showed it.
+#   covariance predicts worst, and one with wrong weights predicts well. Decide which you need before
+#   you choose a method, and compare that.
+# - **A score on test data does not measure the distance to the posterior.** RMSE, coverage and log
+#   score were nearly as good as HMC's for fits that miss most of the posterior. Only the comparison
+#   with HMC showed it.
 #
 # ## What to try next
 #
-# - Train the ensemble for 500 epochs instead of 5000. Its bands become wider, and look better: that
-#   spread comes from training that has not ended.
-# - Other seeds of ADVI. `ob.approximations.elbo` tells which fit to keep; here the seeds agree.
-# - Two classes instead of numbers: `ob.networks.Categorical()` as likelihood. The table then has agreement
-#   and total variation.
-# - Your own network or program: every call above takes any target; a mixture is compared by the
-#   means of its parameters.
-# - [One basin](05-one-basin.ipynb) looks at alignment itself, [Bring your own
-#   posterior](07-bring-your-own-posterior.ipynb) at draws that something else has made.
+# - Train the ensemble for 500 epochs instead of 5000. Its bands become wider and look better, but
+#   this spread comes from unfinished training.
+# - Try other seeds of ADVI. `ob.approximations.elbo` tells you which fit to keep. Here the seeds
+#   agree.
+# - Predict two classes instead of numbers, with `ob.networks.Categorical()` as the likelihood. The
+#   table then has agreement and total variation.
+# - Use your own network or program. Every call above takes any target. Mixtures are compared by the
+#   means of their parameters.
+# - [One basin](05-one-basin.ipynb) looks at alignment itself, and [Bring your own
+#   posterior](07-bring-your-own-posterior.ipynb) at draws from other tools.

@@ -1,12 +1,11 @@
 # %% [markdown]
 # # Do my chains share one basin?
 #
-# The posterior of a network has every mode many times over, once for each order and sign of its
-# hidden units. Alignment gives every draw the labels of one mode. If that is the only difference
-# between the chains, all draws then lie in one basin, and averages over chains have a meaning.
-# This notebook shows how to tell.
+# The posterior of a network has many copies of every mode, one for each order and sign of its hidden
+# units. Alignment gives every draw the labels of one copy. If chains differ only in labels, all draws
+# then lie in one basin, and averages over chains are meaningful. This notebook shows how to tell.
 #
-# You need to know MCMC. Nothing else is assumed.
+# You need to know MCMC, but nothing else.
 
 # %%
 import numpy as np
@@ -21,8 +20,8 @@ full = True  # whether the sizes are those that the text describes
 # %% [markdown]
 # ## Three hidden units, four chains
 #
-# The data are sixty noisy points of $\sin 4x$. A network with three tanh units has $3! \cdot 2^3 =
-# 48$ equal modes: its units in every order, each with either sign.
+# The data are sixty noisy points of $\sin 4x$. A network with three tanh units has
+# $3! \cdot 2^3 = 48$ equal modes, because its units can have any order and each unit either sign.
 
 # %%
 rng = np.random.default_rng(3)
@@ -51,8 +50,8 @@ ob.diagnose(posterior)
 # %% [markdown]
 # ## First answer: the verdict
 #
-# R-hat rejects the draws as sampled and passes them after alignment. `ob.align` matches the units of
-# every draw with those of a reference, order and signs together. Each unit keeps all of its weights.
+# R-hat rejects the draws as sampled and accepts them after alignment. `ob.align` matches the units of
+# every draw with those of a reference, in order and sign. All weights of a unit move together.
 
 # %%
 alignment = ob.align(posterior)
@@ -68,11 +67,11 @@ if full:
 # %% [markdown]
 # ## Second answer: barriers
 #
-# R-hat compares marginal distributions. Barriers look at the space between the chains. Take two
-# draws from different chains and follow the loss on the straight line between them. In one convex
-# basin it does not rise. As sampled it rises steeply: half-way between two labellings lies a network
-# that fits nothing. After matching the units of the second draw with those of the first, the
-# barrier is gone.
+# R-hat compares marginal distributions. Barriers look at the space between the chains. Take two draws
+# from different chains and follow the loss on the straight line between them. In a convex basin, the
+# loss does not rise. Between draws as sampled it rises steeply, because a network half-way between
+# two labellings fits nothing. After matching the units of the second draw with those of the first,
+# the barrier is gone.
 
 # %%
 barriers = ob.networks.barriers(posterior, pairs=pairs)
@@ -91,16 +90,16 @@ if full:
 #
 # ## A run that does not
 #
-# The model and the data are the same, and the seed is another.
+# The model and the data are the same, but the seed is different.
 
 # %%
 other = sample(seed=3)
 ob.diagnose(other)
 
 # %% [markdown]
-# Two chains have settled in a mode that no relabelling turns into the mode of the others. Its log
+# Two chains have settled in a mode that no relabelling turns into the mode of the other two. Its log
 # density is eight nats lower. Alignment cannot join the two modes, and barriers between them remain.
-# Do not average over these chains, aligned or not.
+# Do not average over these chains, whether aligned or not.
 
 # %%
 remaining = ob.networks.barriers(other, pairs=pairs)
@@ -117,8 +116,8 @@ if full:
 # %% [markdown]
 # ## What to try next
 #
-# - Raise the number of units to eight. Chains then mix across labels, units can no longer be told
-#   apart, and the verdict is "use only label-free quantities".
+# - Use eight units. Chains then mix across labels, the units can no longer be distinguished, and the
+#   verdict is "use only label-free quantities".
 # - [Comparing posteriors](04-comparing-posteriors.ipynb) brings approximations into the labels of a
 #   reference.
 # - [Multimodal posteriors](../docs/guides/modes.md) finds every mode and its weight.

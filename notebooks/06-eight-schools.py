@@ -1,11 +1,12 @@
 # %% [markdown]
 # # Eight schools: a verdict that is not about labels
 #
-# Chains disagree for many reasons, and switching labels is only one of them. Rubin's eight schools
-# are the best-known case of another: a funnel. One call says whether a posterior may be used, why not,
-# and what to do about it. Here we check that it tells the two apart, and that following it pays.
+# Chains disagree for many reasons, and label switching is only one of them. Rubin's eight schools are
+# the best-known example of another: a funnel. One call says whether you can use a posterior, why not,
+# and what to do. This notebook checks that the verdict distinguishes the two reasons, and that its
+# advice helps.
 #
-# You need to know Stan. Nothing else is assumed.
+# You need to know Stan, but nothing else.
 
 # %%
 from pathlib import Path
@@ -22,9 +23,9 @@ seeds = (1, 2, 3, 4, 5)
 # %% [markdown]
 # ## The program that everybody writes first
 #
-# Eight schools ran a coaching programme. For each, `y` is the estimated effect in points of a test and
-# `sigma` its standard error. The model gives every school an effect `theta` of its own, from a normal
-# distribution whose mean `mu` and spread `tau` are unknown.
+# Eight schools ran a coaching programme. For each school, `y` is the estimated effect in test points
+# and `sigma` is its standard error. In the model, every school has its own effect `theta` from a
+# normal distribution with unknown mean `mu` and standard deviation `tau`.
 
 # %%
 print(Path("programs/schools_centred.stan").read_text())
@@ -40,12 +41,13 @@ centred = ob.nuts(centred_target, **settings, seed=1)
 ob.diagnose(centred)
 
 # %% [markdown]
-# Read it from the top. The answer is *not usable*. The three rows below it say where the trouble lies:
-# **labels** passed, **sampler** did not. The cause has a name, a funnel, with its evidence: the effects
-# become narrow where `tau` is small, and the divergences lie there. And there is something to do.
+# Read the output from the top. The answer is *not usable*. The three rows below it say where the
+# problem lies: **labels** passed, but **sampler** did not. The cause is a funnel. The evidence is
+# that effects become narrow where `tau` is small, and that the divergences lie there. The verdict
+# also says what to do.
 #
-# Mind what would have passed here: R-hat of every parameter is close to 1, and far below the 1.1 that
-# many papers still take for convergence.
+# R-hat alone would have passed: it is close to 1 for every parameter, and far below the limit of 1.1
+# that many papers still use.
 
 # %% tags=["remove-cell"]
 verdict = ob.diagnose(centred)
@@ -55,11 +57,11 @@ assert not verdict.exchangeable
 assert verdict.rhat.value < 1.1
 
 # %% [markdown]
-# ## It is not labels, and cannot be
+# ## Labels are not the cause
 #
-# "Exchangeable" is a word of these models: a priori the eight schools may change places. That is no
-# symmetry of the posterior, because each school has data of its own. If somebody declares it all the
-# same, the program's own log density says no, before anything is sampled:
+# Such models call the eight schools "exchangeable", because they can swap a priori. But this is not a
+# symmetry of the posterior, because each school has its own data. If you declare it anyway, onebasin
+# finds on the log density that it does not hold, and raises an error before sampling:
 
 # %%
 swapped = ob.stan_program(
@@ -75,9 +77,9 @@ except ob.OnebasinError as refusal:
 #
 # ## The funnel
 #
-# This is what the verdict speaks of. Each point is a draw, with `tau` on a logarithmic axis. Where `tau`
-# is small, all effects are squeezed towards `mu`, and steps that suit the wide part are too long for the
-# neck. The sampler stumbles there, so it goes there less often than it should.
+# This figure shows the funnel. Each point is a draw, with `tau` on a logarithmic axis. Where `tau` is
+# small, all effects are close to `mu`, and steps that suit the wide part are too long for the neck.
+# The sampler diverges there, so it visits the neck less often than it should.
 
 
 # %%
@@ -97,8 +99,8 @@ plot_funnel(ax, centred, "centred")
 # %% [markdown]
 # ## The usual first aid
 #
-# A higher target acceptance rate makes steps shorter. The verdict says that it "helps less". How much
-# less?
+# A higher target acceptance rate makes steps shorter. The verdict says that this "helps less". How
+# much less?
 
 # %%
 careful_settings = settings | {"target_acceptance": 0.99}
@@ -106,17 +108,17 @@ careful = ob.nuts(centred_target, **careful_settings, seed=1)
 ob.diagnose(careful)
 
 # %% [markdown]
-# Fewer divergences, and worse chains: look at the effective draws of `tau`, and at E-BFMI. Had
-# divergences been the only thing looked at, this would have seemed better.
+# There are fewer divergences, but the chains are worse: look at the ESS of `tau` and at E-BFMI. If
+# you looked only at divergences, this run would seem better.
 
 # %% tags=["remove-cell"]
 assert ob.diagnose(careful).verdict == "unusable"
 
 # %% [markdown]
-# ## What it says to do
+# ## What the verdict says to do
 #
-# Non-centre: sample `eta ~ normal(0, 1)` and compute `theta = mu + tau * eta`. It is the same model in
-# other coordinates.
+# Use the non-centred parametrisation: sample `eta ~ normal(0, 1)` and compute
+# `theta = mu + tau * eta`. This is the same model in different coordinates.
 
 # %%
 print(Path("programs/schools.stan").read_text())
@@ -134,13 +136,13 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
     ax.label_outer()
 
 # %% [markdown]
-# The neck is filled at last. A stray divergence may remain; the verdict mentions it, and does not
-# condemn thousands of good draws for it.
+# Now the draws fill the neck. A single divergence may remain. The verdict mentions it, but does not
+# reject thousands of good draws because of it.
 #
 # ## What it would have cost
 #
-# Do the schools differ at all? Take the probability that `tau` is below 1, a number that one might
-# publish, and run everything again with other seeds.
+# Do the schools differ at all? We compute the probability that `tau` is below 1, a number that one
+# might publish, and repeat everything with other seeds.
 
 # %%
 ways = {
@@ -157,9 +159,9 @@ for name, (what, how) in ways.items():
     print(f"{name:14s} P(tau < 1) =", "   ".join(cells))
 
 # %% [markdown]
-# The non-centred runs agree with one another. The centred ones give whatever the chains happened to
-# find of the neck: a tenth of it in one run, too much of it in another, and nothing in the draws
-# says which. The verdict was the same for every seed, and right.
+# The non-centred runs agree with each other. The result of a centred run depends on how much of the
+# neck its chains happened to visit: a tenth of it in one run, and too much of it in another. Nothing
+# in the draws shows which. The verdict was the same for every seed, and it was right.
 
 # %% tags=["remove-cell"]
 assert set(verdicts["non-centred"]) == {"usable"}
@@ -170,8 +172,8 @@ assert np.ptp(small["centred"] + small["centred, 0.99"]) > 2 * np.ptp(small["non
 # %% [markdown]
 # ## What to try next
 #
-# - Data that say more about each school: divide `sigma` by 10. Both programs become usable, and the
-#   centred one gives about ten times as many effective draws. Neither way of writing is *the* right one.
-# - A case where labels *are* the reason: [02-label-switching](02-label-switching.ipynb).
-# - A page with all of it, to send to somebody: `ob.report(centred, "schools.html")`.
-# - What decides an answer, check by check: [May I use this posterior?](../docs/guides/diagnosing.md)
+# - Use data that say more about each school: divide `sigma` by 10. Both programs become usable, and
+#   the centred one has about ten times the ESS. Neither parametrisation is always right.
+# - In [02-label-switching](02-label-switching.ipynb), labels *are* the reason.
+# - `ob.report(centred, "schools.html")` writes one page with all results, which you can share.
+# - [May I use this posterior?](../docs/guides/diagnosing.md) explains each check behind an answer.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Bring your own posterior
 #
-# You have draws already: CSV files of CmdStan, a fit of cmdstanpy, an `MCMC` of NumPyro, something
-# that ArviZ has made, or plain arrays. Every function of onebasin takes them as they are. This
-# notebook takes one model through all five doors, asks of each posterior whether it may be used,
-# repairs it, and continues in ArviZ.
+# You already have draws: CSV files from CmdStan, a fit from cmdstanpy, NumPyro's `MCMC`, an ArviZ
+# object, or plain arrays. Every function of onebasin accepts them without conversion. This notebook
+# shows all five inputs for one model. It checks whether each posterior can be used, aligns it, and
+# continues in ArviZ.
 #
 # You need to know Stan or NumPyro, and a little ArviZ.
 
@@ -27,17 +27,17 @@ import onebasin as ob
 draws = 1000  # of each of four chains, after as many of warmup
 
 # %% [markdown]
-# ## A fit of cmdstanpy
+# ## A fit from cmdstanpy
 #
-# A mixture of two normal distributions, whose components nothing tells apart.
+# The model is a mixture of two normal distributions, and nothing distinguishes its components.
 
 # %%
 print(Path("programs/mixture.stan").read_text())
 
 # %% [markdown]
-# `ob.stan.cmdstan_model` gives the `CmdStanModel` that you know, compiled once per content. Where the
-# machine has no CmdStan, it puts one together. `cmdstanpy.CmdStanModel(stan_file=...)` does as well
-# where you have one.
+# `ob.stan.cmdstan_model` returns cmdstanpy's `CmdStanModel`. It compiles each program only once, and
+# assembles a CmdStan if the machine has none. If you have CmdStan,
+# `cmdstanpy.CmdStanModel(stan_file=...)` works as well.
 
 # %%
 cmdstanpy.utils.get_logger().setLevel(logging.WARNING)  # no line for each chain
@@ -54,15 +54,16 @@ fit = model.sample(
 print(fit.summary().loc[["mu[1]", "mu[2]", "sigma[1]", "sigma[2]", "theta"], ["Mean", "R_hat"]])
 
 # %% [markdown]
-# R-hat says that something is wrong. What it is, and whether the fit is lost, says the verdict:
+# R-hat shows that something is wrong. The verdict says what it is, and whether the fit can still be
+# used:
 
 # %%
 ob.diagnose(fit)
 
 # %% [markdown]
-# The labels switch between chains: nothing else is the matter. `theta` is the first component's
-# weight, so that it becomes $1 - \theta$ where the two change places; the verdict has found that
-# too. One line repairs it:
+# The only problem is that labels differ between chains. `theta` is the first component's weight, so
+# it becomes $1 - \theta$ if the two components swap. The verdict has found this too. One line fixes
+# it:
 
 # %%
 alignment = ob.align(fit)
@@ -78,8 +79,8 @@ assert found.aligned.aligned.rhat.value < (1.01 if draws >= 1000 else 1.05)
 # %% [markdown]
 # ## CSV files
 #
-# CmdStan itself leaves a CSV file a chain, and so does cmdstanpy. Give the files, or the folder
-# that they are in. They are read in blocks, so that they may be larger than the memory.
+# CmdStan and cmdstanpy write one CSV file per chain. Give the files or their folder. onebasin reads
+# them in blocks, so they may be larger than memory.
 
 # %%
 files = sorted(Path("csv").glob("*.csv"))
@@ -87,8 +88,8 @@ from_files = ob.diagnose(files)
 print(len(files), "files:", from_files.verdict, from_files.exchangeable)
 
 # %% [markdown]
-# On the command line the same is `onebasin diagnose csv/*.csv`. `ob.open_posterior` makes a
-# posterior of the files, an ArviZ `DataTree`, with CmdStan's comments as its attributes.
+# On the command line, `onebasin diagnose csv/*.csv` does the same. `ob.open_posterior` turns the
+# files into a posterior, an ArviZ `DataTree`, with CmdStan's comments as attributes.
 
 # %%
 opened = ob.open_posterior(files)
@@ -103,10 +104,10 @@ assert set(opened.children) == {"posterior", "sample_stats"}
 assert ob.diagnose("csv").verdict == "aligned"
 
 # %% [markdown]
-# ## What ArviZ has made
+# ## An ArviZ object
 #
-# `az.from_cmdstanpy`, `az.from_numpyro`, `az.from_dict`, `az.from_netcdf`, PyMC's traces: whatever
-# is a `DataTree` (or an `InferenceData` of older versions) will do.
+# `az.from_cmdstanpy`, `az.from_numpyro`, `az.from_dict`, `az.from_netcdf`, PyMC's traces: every
+# `DataTree` (or `InferenceData` of older versions) works.
 
 # %%
 tree = az.from_cmdstanpy(fit, posterior_predictive="y_rep", log_likelihood="log_lik")
@@ -116,7 +117,7 @@ print(through_arviz.verdict, through_arviz.exchangeable)
 # %% [markdown]
 # ## NumPyro's `MCMC`
 #
-# The same model in NumPyro, sampled by NumPyro. Chains have to be told apart, so ask for more than
+# This is the same model in NumPyro, sampled by NumPyro. onebasin compares chains, so run more than
 # one.
 
 # %%
@@ -145,9 +146,9 @@ of_numpyro = ob.diagnose(mcmc)
 print(of_numpyro.verdict, of_numpyro.exchangeable)
 
 # %% [markdown]
-# Two engines, two programs, two sets of labels. Brought into the same ones, by the alignment of the
-# first, the two posteriors can be held against each other. If programs and samplers are right, they
-# agree:
+# The two engines use different programs and have different labels. If the second posterior is aligned
+# with the first alignment as the reference, the two can be compared. If programs and samplers are
+# right, they agree:
 
 # %%
 agreement = ob.compare(
@@ -161,8 +162,8 @@ agreement
 # %% [markdown]
 # ## Plain arrays
 #
-# A dict of arrays (chain, draw, ...) is the last door. It holds no sampler's statistics, which is
-# said: what cannot be judged is never passed.
+# The last input is a dict of arrays (chain, draw, ...). It has no sampler statistics, and the output
+# says so: a check that cannot be judged never counts as passed.
 
 # %%
 arrays = {
@@ -179,9 +180,9 @@ assert draws < 1000 or agreement.table.loc["NumPyro", "verdict"] == "agree"
 # %% [markdown]
 # ## Back to ArviZ
 #
-# What `align` returns is a posterior again, with everything that came with it, and all of ArviZ
-# works on it. So does all of ArviZ on what onebasin samples itself. It puts log likelihoods
-# (`log_lik`), predictions (`y_rep`) and data into the groups where ArviZ looks for them:
+# `align` returns a posterior with all its groups, and ArviZ works with it. ArviZ also works with
+# posteriors that onebasin samples. They have log likelihoods (`log_lik`), predictions (`y_rep`) and
+# data in the groups where ArviZ looks for them:
 
 # %%
 target = ob.stan_program("programs/mixture.stan", "programs/mixture.json")
@@ -192,8 +193,8 @@ az.summary(repaired, var_names=["mu", "sigma", "theta"])
 # %%
 _ = az.plot_rank_dist(repaired, var_names=["mu", "theta"])
 # %% [markdown]
-# Leave-one-out and posterior predictive checks have no labels: they come out the same before and
-# after, up to the number of effective draws that `az.loo` takes from the parameters.
+# Leave-one-out and posterior predictive checks do not depend on labels. Their results are the same
+# before and after alignment, except that `az.loo` takes an effective sample size from the parameters.
 
 # %%
 print(az.loo(sampled))
@@ -202,10 +203,10 @@ print(f"after alignment: {az.loo(repaired).elpd:.1f}")
 # %%
 _ = az.plot_ppc_dist(repaired, num_samples=50)
 # %% [markdown]
-# ## Keep it, and show it
+# ## Save and show it
 #
-# `ob.save` writes NetCDF, Zarr or CSV by the file's ending; `ob.report` one page that opens without
-# a network, with the verdict on top. Both take any of the five.
+# `ob.save` writes NetCDF, Zarr or CSV, depending on the file's extension. `ob.report` writes one page
+# that opens offline, with the verdict on top. Both take any of the five inputs.
 
 # %%
 ob.save(repaired, "repaired.nc")
@@ -221,11 +222,12 @@ assert ob.diagnose("repaired.nc").rhat.value < (1.01 if draws >= 1000 else 1.1)
 # %% [markdown]
 # ## What to try next
 #
-# - Your own files: `ob.diagnose("chain_*.csv")`, or the folder they are in. From R, write CSV with
-#   a column `.chain`.
-# - A posterior that should be fine: `ob.diagnose` says `usable`, and what it could not judge.
-# - Signs instead of labels: [a 2PL model](03-sign-flips.ipynb). Chains that disagree for other
-#   reasons: [eight schools](06-eight-schools.ipynb).
-# - Hold the declared symmetry against your program:
-#   `ob.check_symmetry(ob.stan_program("mixture.stan", "mixture.json",
-#   symmetry="mu,sigma,1-theta"))`. Draws can suggest a symmetry; only the program has it.
+# - Diagnose your own files: `ob.diagnose("chain_*.csv")`, or give their folder. From R, write CSV
+#   with a column `.chain`.
+# - Diagnose a posterior that should be fine: `ob.diagnose` says `usable`, and lists checks that it
+#   could not judge.
+# - Look at signs instead of labels in [a 2PL model](03-sign-flips.ipynb), and at chains that disagree
+#   for another reason in [eight schools](06-eight-schools.ipynb).
+# - Check the declared symmetry on your program: `ob.check_symmetry(ob.stan_program("mixture.stan",
+#   "mixture.json", symmetry="mu,sigma,1-theta"))`. Draws can only suggest a symmetry, but the program
+#   can confirm it.

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Which approximation predicts like NUTS?
 #
-# A network's hidden units can change places, so its posterior has every mode many times over. Some
-# approximations ignore that, some break the symmetry in the model, some average over it, and some
-# remove it from draws afterwards. This notebook compares what they predict with NUTS, on one small
-# problem. [The guide](../docs/guides/which-remedy.md) repeats the comparison on three data sets.
+# A network's hidden units can swap, so its posterior has many copies of every mode. Some
+# approximations ignore this, some break the symmetry in the model, some average over it, and some
+# remove it from draws afterwards. This notebook compares their predictions with those of NUTS on one
+# small problem. [The guide](../docs/guides/which-remedy.md) repeats the comparison on three data
+# sets.
 #
 # You need to know MCMC and variational inference.
 
@@ -20,8 +21,8 @@ full = True  # whether the sizes are those that the text describes
 # %% [markdown]
 # ## The problem
 #
-# The data are a scaled sinc function with noise, 128 points to train and 128 to test (Kurle et al.
-# 2021). A network of ten ReLU units has $10!$ equal modes.
+# The data are a scaled, noisy sinc function, with 128 points for training and 128 for testing (Kurle
+# et al. 2021). A network of ten ReLU units has $10!$ equal modes.
 
 # %%
 data = ob.networks.load_data("sinc", seed=1)
@@ -42,8 +43,8 @@ target = network("free")
 # %% [markdown]
 # ## The reference
 #
-# Four chains of NUTS. Their units change places and cannot be told apart, so the verdict is: use
-# label-free quantities. Predictions are label-free.
+# The reference is four chains of NUTS. Their units swap and cannot be distinguished, so the verdict
+# is to use only label-free quantities. Predictions are label-free.
 
 # %%
 nuts = ob.nuts(target, warmup=draws, draws=draws, seed=1)
@@ -84,8 +85,8 @@ posteriors = {
 # %% [markdown]
 # ## How far are their predictions from NUTS's?
 #
-# `ob.compare` measures it at the test points. The baseline is the distance between two halves of
-# NUTS's chains.
+# `ob.compare` measures this distance at the test points. The baseline is the distance between the two
+# halves of NUTS's chains.
 
 # %%
 comparison = ob.compare(posteriors, truth="NUTS", x=data.held_out.x, y=data.held_out.y)
@@ -103,16 +104,17 @@ if full:
     assert distance["moments"] > 5 * distance["mean-field VI"]
 
 # %% [markdown]
-# - **Distilling** predicts most like NUTS. It needs NUTS first.
-# - **Symmetrising** brings mean-field VI a little nearer. **Ordered biases** do not.
-# - **Moments** are far off. Each weight has its right spread, but the Gaussian loses how weights go
-#   together. The distilled Gaussian belongs to the same family, so the family is not the reason.
-# - **The ensemble** covers too little: each member is an optimum, with a noise that it takes for
+# - **Distilling** predicts most like NUTS, but it needs a run of NUTS first.
+# - **Symmetrising** brings mean-field VI a little closer to NUTS. **Ordered biases** do not.
+# - **Moments** are far off. Each weight has the right spread, but the Gaussian loses the dependence
+#   between weights. The distilled Gaussian belongs to the same family, so the family is not the
+#   reason.
+# - **The ensemble** covers too little: each member is an optimum and treats its noise estimate as
 #   certain.
 #
 # %% [markdown]
 # ## What to try next
 #
 # - [The guide](../docs/guides/which-remedy.md) says which remedy serves which purpose.
-# - `ob.mclmc(target, seed=1)` in place of NUTS: how much time does it save?
+# - Use `ob.mclmc(target, seed=1)` in place of NUTS. How much time does it save?
 # - [One basin](05-one-basin.ipynb) asks when aligned weights of two runs can be compared.

@@ -40,13 +40,11 @@ from .inference import log_density as log_density
 from .inference import loo as loo
 from .inference import mclmc as mclmc
 from .inference import nuts as nuts
-from .inference import open_posterior as open_posterior
 from .inference import optimize as optimize
 from .inference import pathfinder as pathfinder
 from .inference import predict as predict
 from .inference import prior as prior
 from .inference import sample_modes as sample_modes
-from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
 from .models import Complement as Complement
 from .models import Counterparts as Counterparts
@@ -56,4 +54,6 @@ from .models import Rotation as Rotation
 from .models import Target as Target
 from .models.density_target import target as target
 from .models.numpyro_target import numpyro_model as numpyro_model
+from .posteriors.open import open_posterior as open_posterior
+from .posteriors.writing import save as save
 from .stan import stan_program as stan_program

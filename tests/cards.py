@@ -6,7 +6,7 @@ VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """Collects elements, text and ids of a page, and checks that tags are closed in order."""
+    """Parser that collects elements, text and ids of a page, and checks that tags are closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 
 def check_page(page):
-    """Small, whole, in both colours, and nothing asked for from outside."""
+    """Check that HTML is small, well formed, has both colour schemes and loads no external resource."""
     assert len(page) < 10_000
     Page(page)
     assert page.startswith('<div class="onebasin">')

@@ -1,4 +1,4 @@
-"""Posteriors as `DataTree`s: their origin, building, saving and loading.
+"""Build, save and load posteriors as `DataTree`s, and describe their origin.
 
 docs/reference/posterior.md describes the groups and attributes.
 """
@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import os
 import platform
+import re
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -23,16 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
-from onebasin.base.errors import ArgumentError, CmdStanNotFound, PosteriorFileError
+from onebasin.base.errors import CmdStanNotFound
 from onebasin.base.files.netcdf import pieces
-from onebasin.base.files.writing import claim
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.open import open_tree
 from onebasin.posteriors.pointwise import (
     LIMIT_MB,
     DrawGroup,
@@ -45,7 +43,6 @@ from onebasin.posteriors.pointwise import (
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
-from onebasin.posteriors.writing import format_of, write_tree
 from onebasin.stan.home.assemble import existing_cmdstan
 from onebasin.stan.program import ProgramQuantities, check_roles, definition, find_roles
 
@@ -57,19 +54,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origin:
-    """The model and the data of draws."""
+    """The model and the data from which draws come."""
 
     program: str = (
-        ""  # text of the Stan program or the NumPyro model's function; empty for a network
+        ""  # Text of the Stan program or the NumPyro model's function; empty for a network.
     )
     program_name: str = ""
-    data_sha256: str = ""  # hash of the data; empty if none are known
+    data_sha256: str = ""  # Hash of the data; empty if there are none.
     kinds: Mapping[str, str] = field(
         default_factory=dict
-    )  # kinds of variables, if known before the run
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # named axes
-    observed: Mapping[str, Named] = field(default_factory=dict)  # data of a NumPyro model's sites
-    constant: Mapping[str, Named] = field(default_factory=dict)  # other numbers among its arguments
+    )  # Kinds of variables, if known before the run.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Named axes.
+    observed: Mapping[str, Named] = field(default_factory=dict)  # Data of a NumPyro model's sites.
+    constant: Mapping[str, Named] = field(default_factory=dict)  # Other numeric arguments.
 
     def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
         """Return the root attributes of a posterior with these variables."""
@@ -119,14 +116,14 @@ def _of_numpyro(target: Target) -> Origin:
     from ..density.numpyro import is_observation, sites_of
     from .groups_numpyro import plate_dims
 
-    with precision("float64"):  # whatever the run's, as in fingerprints
+    with precision("float64"):  # For every precision of the run, as in fingerprints.
         sites = sites_of(target, data=True)
         seen = {
             name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
         }
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
-    # The function that states the model, without handlers and partial arguments.
+    # Find the function that defines the model, without handlers and partial arguments.
     model: Any = target.numpyro_model
     while (
         inner := getattr(model, "__wrapped__", None)
@@ -136,7 +133,7 @@ def _of_numpyro(target: Target) -> Origin:
         model = inner
     name = getattr(model, "__qualname__", "") or type(model).__qualname__
     text = ""
-    with suppress(OSError, TypeError):  # it was typed at a prompt, or is not a function
+    with suppress(OSError, TypeError):  # Defined at a prompt, or not a function.
         source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
         text, name = source, f"{Path(file).name}:{name}" if file else name
     return Origin(
@@ -170,7 +167,7 @@ def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str,
 def with_axes(
     arrays: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Named]:
-    """Pair arrays with the names of their axes, by default those that ArviZ would give them."""
+    """Pair arrays with the names of their axes, by default ArviZ's names."""
     named = {}
     for name, array in arrays.items():
         axes = tuple(dims.get(name, ()))
@@ -180,13 +177,13 @@ def with_axes(
     return named
 
 
-_EXACT = 2.0**53  # Whole numbers up to here are the same in floating point.
+_EXACT = 2.0**53  # Integers up to this value are exact in floating point.
 
 
 def data_sha256(data: Mapping[str, Any]) -> str:
-    """Hash named values; return empty text if there are none.
+    """Hash named values; return an empty string if there are none.
 
-    Names, shapes and values count, the types of containers and the order of names do not.
+    The hash depends on names, shapes and values, but not on the types of containers or the order of names.
     """
     if not data:
         return ""
@@ -194,7 +191,7 @@ def data_sha256(data: Mapping[str, Any]) -> str:
     for name in sorted(data):
         digest.update(_line(name.encode()))
         value = data[name]
-        if isinstance(value, Mapping):  # a tuple of Stan's
+        if isinstance(value, Mapping):  # A Stan tuple.
             digest.update(b"tuple" + data_sha256({str(k): v for k, v in value.items()}).encode())
             continue
         kind, array = _canonical(np.asarray(value))
@@ -204,12 +201,12 @@ def data_sha256(data: Mapping[str, Any]) -> str:
 
 
 def _line(content: bytes) -> bytes:
-    """Prefix bytes with their length, so that they cannot merge with the next ones."""
+    """Prefix bytes with their length, so that they cannot merge with the bytes that follow."""
     return len(content).to_bytes(8, "little") + content
 
 
 def _canonical(array: np.ndarray) -> tuple[str, np.ndarray]:
-    """Convert values to one type: whole numbers of 64 bits, else double precision; other values to text."""
+    """Convert values to one type: 64-bit integers if possible, else double precision; other values to text."""
     if array.dtype.kind in "bi":
         return "whole", array.astype("<i8")
     if array.dtype.kind in "uf":
@@ -226,7 +223,7 @@ PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy
 
 
 def versions() -> dict[str, str]:
-    """Return versions of Python, of the packages that results may depend on, and of CmdStan if it is there."""
+    """Return versions of Python, of packages on which results may depend, and of CmdStan if installed."""
     found = {"python": platform.python_version(), **package_versions(*PACKAGES)}
     try:
         home = existing_cmdstan()
@@ -236,7 +233,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """Return the commit of the sources, marked if they have been changed; None outside onebasin's own repository."""
+    """Return the commit of the sources, marked if they were changed; None outside onebasin's own repository."""
     source = Path(__file__).resolve()
     top = _git(source.parent, "rev-parse", "--show-toplevel")
     if top is None or Path(top).resolve() != source.parents[2]:
@@ -247,7 +244,7 @@ def commit() -> str | None:
 
 
 def machine(engine: str = "numpyro") -> str:
-    """Describe processor, cores, and the device of the engine, in a line."""
+    """Describe the processor, cores and device of the engine in one line."""
     device = "cpu"
     if named(engine) not in LIBRARIES:
         import jax
@@ -302,13 +299,13 @@ def build(
     predictive_mb: float = LIMIT_MB,
     folder: Path | None = None,
 ) -> xr.DataTree:
-    """Put draws and statistics into a posterior, with the groups and attributes of docs/reference/posterior.md.
+    """Build a posterior from draws and statistics, with the groups and attributes of docs/reference/posterior.md.
 
-    Draws are arrays (chain, draw, ...) by variable, statistics arrays (chain, draw); a `DataArray` that is still in its
-    file stays there. `attributes` describe the run, in values that JSON can hold. `origin` describes the target when
-    the run began; without it, nothing is computed next to the draws. `groups` are more groups, such as the parameters
-    of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes together; large ones are
-    written to `folder`, if one is given.
+    Draws are arrays (chain, draw, ...) by variable, and statistics are arrays (chain, draw). A `DataArray` that is
+    still in its file stays there. `attributes` describe the run, in values that JSON supports. `origin` describes the
+    target when the run began; without it, no other groups are computed. `groups` are additional groups, such as the
+    parameters of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes in total. Large
+    groups are written to `folder`, if one is given.
     """
     engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
     settings = attributes.get(schema.SETTINGS)
@@ -366,98 +363,15 @@ def add_warmup(tree: xr.DataTree, found: Found) -> None:
         close_with(tree, found.filed)
 
 
-@checks_arguments
-def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
-    """Write a posterior in the format of the suffix. The file is written completely or not at all.
-
-    Parameters
-    ----------
-    tree : DataTree
-        The posterior.
-    path : path
-        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
-        store draws and statistics; a notice names what they omit.
-    force : bool
-        Whether to replace an existing file.
-
-    Returns
-    -------
-    pathlib.Path
-        The path.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `tree` is not a posterior, `path` is not a path or has an unknown suffix, or the format cannot store the
-        posterior.
-    PosteriorFileError
-        If the file exists and `force` is false, it is not a plain file, or its folder is not writable.
-    InUse
-        If another process is writing it.
-    WriteError
-        If it cannot be written, such as on a full disk.
-
-    Examples
-    --------
-    >>> ob.save(posterior, "run.nc", force=True).name
-    'run.nc'
-    """
-    check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
-    if schema.POSTERIOR not in tree.children:
-        raise ArgumentError(
-            f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
-        )
-    place = check_path("path", path)
-    form = format_of(place)
-    with claim(place, force=force, error=PosteriorFileError, replaces=form.replaces) as output:
-        return write_tree(tree, output, new=not force)
-
-
-@checks_arguments
-def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
-    """Read a posterior from files of any supported format: NetCDF, Zarr, CmdStan's CSV, or tables.
-
-    Parameters
-    ----------
-    path : path or sequence of paths
-        A file or a store. Several are runs of one model, joined as the chains of one posterior: all settings except
-        the seed and the number of chains must agree. A pattern stands for the matching files, a folder for its CSV
-        files.
-    lazy : bool
-        Whether to read a NetCDF file only on access, until the tree is closed; otherwise, and for other formats or
-        several files, the posterior is read into memory.
-
-    Returns
-    -------
-    DataTree
-        The groups and attributes of the files, with statistics under ArviZ's names.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `path` is not a path.
-    PosteriorFileError
-        If a file does not exist, is damaged, or holds no posterior.
-
-    Examples
-    --------
-    >>> _ = ob.save(posterior, "again.nc", force=True)
-    >>> again = ob.open_posterior("again.nc")
-    >>> again["posterior"]["mu"].equals(posterior["posterior"]["mu"])
-    True
-    """
-    return open_tree(check_paths("path", path), lazy=lazy)
-
-
 Draws = dict[str, Values]
 
 
 def stan_groups(
     target: Target, draws: Mapping[str, Values], origin: Origin
 ) -> tuple[Draws, dict[str, DrawGroup], ProgramQuantities]:
-    """Divide a Stan program's variables into the posterior and the groups next to it; return their roles too.
+    """Divide a Stan program's variables into the posterior and the other groups; also return their roles.
 
-    A variable that the declared symmetry moves stays in the posterior, whatever its name. Nothing is copied.
+    A variable that the declared symmetry moves stays in the posterior, whatever its name. No array is copied.
     """
     program = definition(target)
     kinds = origin.kinds
@@ -471,12 +385,14 @@ def stan_groups(
     derived = [n for n in draws if kinds.get(n, PARAMETER) != PARAMETER and n not in moved]
     data = arrays_of(program.data)
     found = find_roles(program.roles, data, shapes, priors=derived)
-    whole = {
-        own: _as_whole(draws[own])
+    # Stan writes integers like reals; ArviZ distinguishes counts from measurements by their type.
+    counts = {n for n in draws if kinds.get(n) == GENERATED and _is_declared_int(n, origin.program)}
+    counts |= {
+        own
         for of, own in found.posterior_predictive.items()
         if of in data and data[of].dtype.kind in "biu"
     }
-    draws = {**draws, **whole}
+    draws = {n: _as_whole(values) if n in counts else values for n, values in draws.items()}
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),
         POSTERIOR_PREDICTIVE: _group(draws, found.posterior_predictive, target, found),
@@ -502,8 +418,12 @@ def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, .
     return None
 
 
+def _is_declared_int(name: str, program: str) -> bool:
+    return re.search(rf"\bint\b(\s*<[^>]*>)?\s+{re.escape(name)}\b", program) is not None
+
+
 def _as_whole(values: Values) -> Values:
-    """Convert values to integers if all are whole, so that ArviZ distinguishes counts from measurements."""
+    """Convert values to integers if all are whole and exact in double precision."""
     if values.dtype.kind != "f":
         return values
     if isinstance(values, np.ndarray):
@@ -514,7 +434,7 @@ def _as_whole(values: Values) -> Values:
 
 
 def _is_whole(values: np.ndarray) -> bool:
-    return bool((values == np.rint(values)).all())
+    return bool(((values == np.rint(values)) & (np.abs(values) < 2**53)).all())
 
 
 def _group(
@@ -530,16 +450,16 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 
 class Beside(NamedTuple):
-    """The draws of the group `posterior`, and the groups next to it."""
+    """The draws of the group `posterior`, and the other groups of a posterior."""
 
-    draws: Mapping[str, Values]  # the group `posterior`
-    groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
-    observed: Mapping[str, Named]  # the data: axes and array
+    draws: Mapping[str, Values]  # The group `posterior`.
+    groups: Mapping[str, DrawGroup]  # Log likelihoods, predictions, log priors.
+    observed: Mapping[str, Named]  # Observed data: axes and array.
     constant: Mapping[str, Named]
-    left_out: Mapping[str, str] = MappingProxyType({})  # missing groups, and the reasons
+    left_out: Mapping[str, str] = MappingProxyType({})  # Missing groups with the reasons.
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
-        """Return the groups next to `posterior`."""
+        """Return the groups other than `posterior`."""
         found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
         data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
         for name, arrays in data.items():
@@ -559,9 +479,9 @@ def beside(
     limit_mb: float,
     folder: Path | None = None,
 ) -> Beside:
-    """Find or compute the groups next to a run's draws; large ones are written to `folder`, if one is given.
+    """Find or compute the other groups of a run's posterior; write large groups to `folder`, if one is given.
 
-    If a log likelihood or a prediction cannot be computed, a notice and `left_out` say why; the draws are kept.
+    If a log likelihood or a prediction cannot be computed, a notice and `left_out` give the reason; draws are kept.
     """
     groups: dict[str, DrawGroup] = {}
     left: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Synthetic posteriors that follow the contract, so that no sampler is needed."""
+"""Synthetic posteriors in the documented format, so that tests need no sampler."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ ATTRS |= {"sampling_seconds": "[2.0, 2.0, 3.0, 3.0]", "warmup_seconds": "[0.5, 0
 
 
 def dataset(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Give arrays (chain, draw, ...) the contract's dimension names."""
+    """Give arrays (chain, draw, ...) the documented dimension names."""
     return xr.Dataset({name: _labelled(name, np.asarray(v)) for name, v in variables.items()})
 
 
@@ -39,7 +39,7 @@ def _labelled(name: str, values: np.ndarray) -> xr.DataArray:
 
 
 def mcmc_tree(variables, *, stats=None, attrs=None, **groups):
-    """Build a posterior made by NUTS; `stats` replaces or adds sampler statistics."""
+    """Build a posterior as NUTS returns it; `stats` replaces or adds sampler statistics."""
     chains, draws = next(iter(variables.values())).shape[:2]
     rng = np.random.default_rng(2)
     shape = (chains, draws)
@@ -68,36 +68,36 @@ def variational_tree(variables, *, lp, log_q, elbo=None, attrs=None):
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """A generator with a fixed seed."""
+    """Return a random generator with a fixed seed."""
     return np.random.default_rng(20170101)
 
 
 @pytest.fixture(scope="session")
 def make_mcmc() -> Callable[..., xr.DataTree]:
-    """The builder of posteriors made by NUTS."""
+    """Return the builder of NUTS posteriors."""
     return mcmc_tree
 
 
 @pytest.fixture
 def make_variational() -> Callable[..., xr.DataTree]:
-    """The builder of variational posteriors."""
+    """Return the builder of variational posteriors."""
     return variational_tree
 
 
 @pytest.fixture
 def make_network() -> Callable[..., xr.DataTree]:
-    """The builder of posteriors of two ReLU units."""
+    """Return the builder of posteriors of two ReLU units."""
     return relu_tree
 
 
 @pytest.fixture
 def network_tree(rng: np.random.Generator) -> xr.DataTree:
-    """Two ReLU units on 1-D data: weights, sigma, data."""
+    """Return draws of two ReLU units on 1-D data: weights, sigma and data."""
     return relu_tree(rng)
 
 
 def network_posterior(model, values, data=None, **groups):
-    """Give draws (chain, draw, ...) of a network its description, its symmetry and its data (x, y)."""
+    """Build a posterior from draws (chain, draw, ...) of a network, with its description, symmetry and data (x, y)."""
     dims = model.network.dims
     variables = {n: (("chain", "draw", *dims.get(n, ())), np.asarray(v)) for n, v in values.items()}
     if data is not None:
@@ -110,7 +110,7 @@ def network_posterior(model, values, data=None, **groups):
 
 
 def modes_table(weights, errors, **changes):
-    """The group `modes` of these weights, known within a tenth; `changes` are of columns and attributes."""
+    """Return a group `modes` with these weights, accurate to 0.1; `changes` replace columns and attributes."""
     weights = np.asarray(weights, float)
     log = np.log(weights)
     columns = {"log_weight": log, "weight": weights, "weight_low": weights * 0.9}
@@ -137,7 +137,7 @@ def switched_mixture(
     orders: np.ndarray = ORDERS,
     every_draw: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Means and spreads of three components, in the order of their chain or of their draw."""
+    """Return means and spreads of three components, with labels that depend on the chain or on the draw."""
     mu = apart * np.arange(-1, 2) + sd * rng.normal(size=(chains, draws, 3))
     sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(chains, draws, 3)))
     order = np.repeat(orders[np.arange(chains) % len(orders)][:, None], draws, axis=1)
@@ -148,7 +148,7 @@ def switched_mixture(
 
 
 def autoregression(rng, rho, shape):
-    """Stationary AR(1) chains (chain, draw, ...) of unit variance; `rho` may be one for each parameter."""
+    """Return stationary AR(1) chains (chain, draw, ...) with unit variance; `rho` may differ between parameters."""
     if isinstance(rho, tuple):
         columns = [autoregression(rng, each, (*shape[:-1], 1)) for each in rho]
         return np.concatenate(columns, axis=-1)
@@ -158,7 +158,7 @@ def autoregression(rng, rho, shape):
 
 
 def relu_tree(rng, *, chains=4, draws=100, swap=False, **attrs):
-    """Draw weights around a true net with two ReLU units; `swap` swaps units in half the chains."""
+    """Draw weights around a true network with two ReLU units; `swap` swaps the units in half of the chains."""
     x = np.linspace(-2, 2, 30)[:, None]
     scale = np.exp(0.35 * rng.normal(size=(chains, draws, 2)))
     w1 = np.asarray([[0.7, -0.7]]) * scale[:, :, None, :]
@@ -184,7 +184,7 @@ def relu_tree(rng, *, chains=4, draws=100, swap=False, **attrs):
 
 @contextmanager
 def without_figures() -> Iterator[None]:
-    """Have reports draw empty figures, for tests of what stands beside them."""
+    """Make reports draw empty figures, for tests of their other content."""
     from matplotlib.figure import Figure
 
     from onebasin.analysis.report import predictions, sections
@@ -205,6 +205,6 @@ def without_figures() -> Iterator[None]:
 
 @pytest.fixture
 def blank_figures() -> Iterator[None]:
-    """The same, for one test."""
+    """Make reports draw empty figures in one test."""
     with without_figures():
         yield

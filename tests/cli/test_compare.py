@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onebasin.inference import Advi, Nuts
-from onebasin.inference.runs.posterior import save
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.load_data import load_data
+from onebasin.posteriors.writing import save
 
 from ..command_fixtures import fake_posterior
 

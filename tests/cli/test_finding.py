@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.runs.posterior import open_posterior
+from onebasin.posteriors.open import open_posterior
 from onebasin.posteriors.view import as_view
 
 pytestmark = pytest.mark.full

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.inference.runs.posterior import open_posterior
+from onebasin.posteriors.open import open_posterior
 
 pytestmark = pytest.mark.full
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.inference.runs.posterior import open_posterior
+from onebasin.posteriors.open import open_posterior
 
 MODEL = """
 import jax.numpy as jnp

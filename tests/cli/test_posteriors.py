@@ -8,8 +8,10 @@ import pytest
 
 from onebasin.analysis.page import SCRIPT
 from onebasin.inference import Advi, Nuts
-from onebasin.inference.runs.posterior import build, open_posterior, save
+from onebasin.inference.runs.posterior import build
 from onebasin.models import Target
+from onebasin.posteriors.open import open_posterior
+from onebasin.posteriors.writing import save
 
 from ..command_fixtures import fake_posterior
 

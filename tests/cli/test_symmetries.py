@@ -7,7 +7,7 @@ import pytest
 
 from onebasin.base.errors import StudyError
 from onebasin.cli.inputs import symmetry as parse_exchangeable
-from onebasin.inference.runs.posterior import build, open_posterior, save
+from onebasin.inference.runs.posterior import build
 from onebasin.models import (
     Complement,
     Counterparts,
@@ -20,6 +20,8 @@ from onebasin.models import (
 )
 from onebasin.models.symmetry.blocks import from_json, to_json
 from onebasin.models.symmetry.words import as_meant, read, spell
+from onebasin.posteriors.open import open_posterior
+from onebasin.posteriors.writing import save
 
 WORDS = {
     "mu,sigma,theta": Exchangeable({"mu": 0, "sigma": 0, "theta": 0}),

@@ -103,7 +103,7 @@ def test_every_method_is_what_it_promises_in_every_case(method):
 
 REACH = 5.5
 STEPS = {1: (0.1, 0.05), 2: (0.25, 0.1), 3: (0.5, 0.25), 4: (0.8, 0.5)}
-"""By the number of parameters: steps of the rule while optimising, and for what is reported."""
+"""By the number of parameters: steps of the rule in optimisation, and for the reported value."""
 
 
 def _rule(size: int, step: float) -> tuple[np.ndarray, np.ndarray]:
@@ -116,10 +116,11 @@ def _rule(size: int, step: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_elbo(density: Any, loc: np.ndarray, scale: np.ndarray) -> float:
-    """ELBO in nats of the best Gaussian, from one whose scale is a diagonal (param,) or a triangle (param, param).
+    """Return the ELBO in nats of the best Gaussian, from a start with diagonal (param,) or triangular scale (param,
+    param).
 
-    With z = m + L e the ELBO of N(m, L L') is E[log p(z)] + log |L| + const, e standard normal; the expectation is
-    taken by the trapezoidal rule in every e. L-BFGS finds the optimum of the basin of the given Gaussian.
+    With z = m + L e the ELBO of N(m, L L') is E[log p(z)] + log |L| + const, e standard normal; the trapezoidal rule in
+    every e computes the expectation. L-BFGS starts from the given Gaussian and finds the optimum in its basin.
     """
     size, full = len(loc), scale.ndim == 2
     rows, columns = np.tril_indices(size, -1)

@@ -1,4 +1,4 @@
-"""Run many faults, some at a time; keep what is done, and report."""
+"""Run many faults in parallel, store the outcomes, and report them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from .catalogue import ROOT, Fault, holders, sources
 
 TIMEOUT = 1800.0
-"""Seconds after which a fault's tests are stopped."""
+"""Time limit in seconds for the tests of a fault."""
 
 _FIRST_STAMP = 1_000_000_000
 _SHOWN = 3000
@@ -32,18 +32,18 @@ _SHOWN = 3000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests of one fault said.
+    """Outcome of the tests for one fault.
 
     Attributes
     ----------
     name : str
-        The fault's.
+        Name of the fault.
     result : str
         ``caught``, ``MISSED``, ``stale`` (the line does not occur exactly once) or ``broken`` (the tests did not run).
     seconds : float
-        How long its tests took.
+        Duration of its tests.
     said : str
-        The end of what pytest printed, or why the fault is stale.
+        The end of pytest's output, or the reason why the fault is stale.
     """
 
     name: str
@@ -53,18 +53,18 @@ class Outcome:
 
 
 def listed() -> list[str]:
-    """List the repository's files, those not yet committed too."""
+    """List the files of the repository, including uncommitted ones."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in done.stdout.splitlines() if os.path.lexists(ROOT / name)]
 
 
 class Copy:
-    """A copy of the repository, with one fault in it at a time."""
+    """A copy of the repository that contains one fault at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Bytecode is found by a file's size and second: no two states of a file may share both.
+        # Python identifies bytecode by the size and second of a file, so no two states of a file may share both.
         self._stamps = itertools.count(_FIRST_STAMP)
         for name in listed():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -73,12 +73,12 @@ class Copy:
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
-        """Plant a fault, and take it out again.
+        """Insert a fault, and remove it at the end.
 
         Raises
         ------
         LookupError
-            If its line does not occur exactly once.
+            If the fault's line does not occur exactly once.
         """
         found = holders(fault, self._texts)
         if len(found) != 1:
@@ -96,7 +96,7 @@ class Copy:
         os.utime(path, (stamp, stamp))
 
     def run(self, tests: Iterable[str], *options: str) -> subprocess.CompletedProcess[str]:
-        """Run pytest in the copy; a run that takes too long ends with the code -1."""
+        """Run pytest in the copy; return the code -1 if it exceeds its time limit."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         try:
             how = {"capture_output": True, "text": True, "timeout": TIMEOUT, "check": False}
@@ -108,21 +108,21 @@ class Copy:
 
 
 def try_fault(copy: Copy, fault: Fault) -> Outcome:
-    """Plant a fault, run its tests, and take it out."""
+    """Insert a fault, run its tests, and remove it."""
     started = time.perf_counter()
     try:
         with copy.planted(fault):
             done = copy.run(fault.tests, "-x")
     except LookupError as error:
         return Outcome(fault.name, "stale", 0.0, str(error))
-    # 1 says that tests ran and one failed; with any other code the fault was not seen by a test.
+    # Code 1 means that tests ran and one failed. With any other code, no test detected the fault.
     result = {0: "MISSED", 1: "caught"}.get(done.returncode, "broken")
     said = "" if result == "caught" else (done.stdout + done.stderr)[-_SHOWN:]
     return Outcome(fault.name, result, time.perf_counter() - started, said)
 
 
 def failing_without(copy: Copy, tests: Iterable[str]) -> list[str]:
-    """Run tests without any fault; return the ids of those that fail, or what pytest says if it cannot run them."""
+    """Run tests without a fault; return the ids of failing tests, or pytest's message if it cannot run them."""
     wanted = sorted(set(tests))
     if not wanted:
         return []
@@ -142,7 +142,7 @@ def _digest_of_sources() -> bytes:
 
 
 def key_of(fault: Fault) -> str:
-    """Hash what an outcome depends on: the fault, all sources, and the files of its tests."""
+    """Hash everything that an outcome depends on: the fault, all sources, and the files of its tests."""
     digest = hashlib.sha256(repr(fault).encode() + _digest_of_sources())
     for test in fault.tests:
         path = ROOT / test.partition("::")[0]
@@ -157,11 +157,11 @@ Say = Callable[[str], None]
 
 
 class FailsWithoutFault(Exception):
-    """Tests of faults that fail in sound sources too; the message names them."""
+    """Raised if tests of faults fail without any fault; the message names these tests."""
 
 
 def _kept(path: Path | None) -> dict[str, dict[str, object]]:
-    """Read the outcomes of faults that were caught; others are tried again."""
+    """Read the outcomes of caught faults; all others are tried again."""
     if path is None or not path.exists():
         return {}
     found: dict[str, dict[str, object]] = json.loads(path.read_text(encoding="utf-8"))
@@ -169,7 +169,7 @@ def _kept(path: Path | None) -> dict[str, dict[str, object]]:
 
 
 def _keep(path: Path, fault: Fault, outcome: Outcome) -> None:
-    """Add an outcome to the file, to which another run may have written meanwhile."""
+    """Add an outcome to the file, which another run may have changed in the meantime."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(_kept(path) | {key_of(fault): asdict(outcome)}, indent=1), "utf-8")
@@ -179,23 +179,23 @@ def _keep(path: Path, fault: Fault, outcome: Outcome) -> None:
 def run(
     chosen: Sequence[Fault], *, workers: int, say: Say = print, kept: Path | None = KEPT
 ) -> list[Outcome]:
-    """Try faults, and say what came out.
+    """Try faults and report the outcomes.
 
     Parameters
     ----------
     chosen : sequence of Fault
-        The faults.
+        Faults to try.
     workers : int
-        How many are tried at once, each in a copy of its own.
+        Number of faults to try at once, each in a separate copy.
     say : callable
-        Takes every line of the report.
+        Function that receives every line of the report.
     kept : Path, optional
-        The file of outcomes that are not tried again; None to try all.
+        File with the outcomes of faults to skip; None to try all.
 
     Returns
     -------
     list of Outcome
-        One a fault, in their order.
+        One outcome per fault, in the order of the faults.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def _tried(faults: Sequence[Fault], folder: Path, workers: int, say: Say) -> Ite
         say(f"{sum(map(len, shares))} tests or files of tests run without a fault first")
         failing = [name for found in pool.map(in_a_copy(failing_without), shares) for name in found]
         if failing:
-            # Else a broken test would catch everything.
+            # Otherwise a broken test would seem to catch every fault.
             raise FailsWithoutFault("these fail without a fault:\n" + "\n".join(failing))
         futures = [pool.submit(in_a_copy(try_fault), fault) for fault in faults]
         try:
@@ -253,7 +253,7 @@ def _tried(faults: Sequence[Fault], folder: Path, workers: int, say: Say) -> Ite
 
 
 def _shares(faults: Sequence[Fault], workers: int) -> list[list[str]]:
-    """Deal the tests of faults out to workers, a file at a time."""
+    """Distribute the tests of faults to workers, one file at a time."""
     files: dict[str, set[str]] = {}
     for test in (test for fault in faults for test in fault.tests):
         files.setdefault(test.partition("::")[0], set()).add(test)
@@ -269,7 +269,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """Count the outcomes in a line, and name the faults that were not caught."""
+    """Return a line with counts of the outcomes and the names of faults that were not caught."""
     counts = Counter(outcome.result for outcome in outcomes)
     seconds = sum(outcome.seconds for outcome in outcomes)
     line = ", ".join(f"{number} {result}" for result, number in sorted(counts.items()))

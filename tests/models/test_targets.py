@@ -13,8 +13,8 @@ from numpyro.distributions import constraints
 from scipy import stats
 
 import onebasin as ob
-from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.numpyro_target import ModelFile, loaded
+from onebasin.posteriors.open import open_posterior
 
 
 def gamma(p):

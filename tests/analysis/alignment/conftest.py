@@ -1,4 +1,4 @@
-"""Posteriors with a planted truth: draws about well separated parts, every draw in labels of its own."""
+"""Posteriors with a known truth: draws around well separated components, each draw in random labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..conftest import dataset
 
 
 def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[int, ...]]]:
-    """Symmetry and shapes of a network with inputs, hidden layers and outputs of these sizes."""
+    """Return the symmetry and the shapes of a network with inputs, hidden layers and outputs of these sizes."""
     shapes: dict[str, tuple[int, ...]] = {}
     for layer, (before, after) in enumerate(pairwise(widths), 1):
         shapes |= {f"W{layer}": (before, after), f"b{layer}": (after,)}
@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Planted:
-    """Draws about a known truth, and the elements that hid it."""
+    """Draws around a known truth, and the group elements that relabelled them."""
 
     group: Group
     clean: dict[str, np.ndarray]
@@ -64,17 +64,17 @@ class Planted:
 
     @property
     def scales(self) -> dict[str, float]:
-        """One for every variable."""
+        """Return a scale of one for every variable."""
         names = {name for block in self.group.symmetry for name in block.variables}
         return dict.fromkeys(names, 1.0)
 
     def left_over(self, found: Element) -> Element:
-        """What the hidden element and the one found make together: constant if all went well."""
+        """Return the product of the hidden and the found element, which is constant if alignment is correct."""
         return self.group.compose(self.hidden, found)
 
 
 def plant(symmetry, shapes, rng, *, noise=0.05, lead=(2, 15), dtype=np.float64):
-    """Draw a truth, noise about it, and an element for every draw."""
+    """Draw a truth, noise around it, and a group element for every draw."""
     group = Group(symmetry, shapes)
     clean = {
         name: (rng.normal(size=shape) + noise * rng.normal(size=(*lead, *shape))).astype(dtype)
@@ -85,18 +85,18 @@ def plant(symmetry, shapes, rng, *, noise=0.05, lead=(2, 15), dtype=np.float64):
 
 
 def same_everywhere(element: Element) -> bool:
-    """Whether all draws have the same permutations, signs and complements."""
+    """Return whether all draws have the same permutations, signs and complements."""
     arrays = (array for part in element for array in part if array is not None)
     return all(bool((array == array[0, 0]).all()) for array in arrays)
 
 
 def equal(first: Element, second: Element) -> bool:
-    """Whether two elements are the same."""
+    """Return whether two elements are the same."""
     pairs = (zip(a, b, strict=True) for a, b in zip(first, second, strict=True))
     return all(np.array_equal(a, b) for pair in pairs for a, b in pair if a is not None)
 
 
 def price(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
-    """Cost of one assignment a draw."""
+    """Return the cost of one assignment per draw."""
     taken = np.take_along_axis(costs, assigned[:, :, None], axis=2)[:, :, 0]
     return taken.astype(np.float64).sum(axis=1)

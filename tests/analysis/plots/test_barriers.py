@@ -88,9 +88,9 @@ def test_plot_shows_every_pair_before_and_after(found, regression):
 def test_units_in_order_and_a_single_draw_have_no_barriers(regression):
     model = BayesianNetwork(Network(1, (3,), 1), parametrisation=Parametrisation(biases="ordered"))
     ordered = network_tree(model, *data(regression))
-    with pytest.raises(ValueError, match="have a fixed order"):
+    with pytest.raises(ValueError, match="fixes the order of the hidden"):
         ob.networks.barriers(ordered)
     single = regression.isel(chain=[0], draw=[0])
     single.attrs = regression.attrs
-    with pytest.raises(ValueError, match="`posterior` holds one draw"):
+    with pytest.raises(ValueError, match="`posterior` has one draw"):
         ob.networks.barriers(single)

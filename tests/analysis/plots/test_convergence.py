@@ -140,7 +140,7 @@ def left_out(rng):
 
 def test_loo_pit_leaves_the_band_where_predictions_are_too_wide(left_out):
     assert "stays within" in ob.plot.loo_pit(left_out(1.0)).alt
-    assert "goes outside" in ob.plot.loo_pit(left_out(3.0)).alt
+    assert "leaves the 95" in ob.plot.loo_pit(left_out(3.0)).alt
     bare = left_out(1.0)
     del bare["posterior_predictive"]
     with pytest.raises(ValueError, match=r"lacks the groups `posterior_predictive`"):
@@ -168,7 +168,7 @@ def test_a_matrix_has_logarithmic_axes_for_wide_scales_and_crosses_for_divergenc
     marks = grid[1, 0].lines[0].get_xdata()
     np.testing.assert_array_equal(np.sort(marks), np.sort(tau[diverging]))
     assert "10 of 200 draws diverged" in figure.alt
-    with pytest.raises(ValueError, match="`entries` names one parameter"):
+    with pytest.raises(ValueError, match="`entries` names only one parameter"):
         ob.plot.pair(tree, "tau")
 
 

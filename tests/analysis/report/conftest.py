@@ -1,4 +1,4 @@
-"""Pages as a reader's browser takes them."""
+"""Parser of pages that checks them as a browser would."""
 
 from onebasin.analysis.page import SCRIPT
 

@@ -184,7 +184,7 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
 @pytest.mark.parametrize(
     ("attrs", "says"),
     [
-        ({"top_level": '["mu"]'}, "or of the priors of `mu`, changes"),
+        ({"top_level": '["mu"]'}, "or of the priors of `mu`. Values"),
         ({}, "which of `mu`, `z` are at the top"),
     ],
 )

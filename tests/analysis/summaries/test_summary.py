@@ -119,7 +119,8 @@ def test_sums_with_rounding_of_their_own_are_constants_and_large_numbers_are_not
 
 def test_a_posterior_that_stays_in_its_file_is_diagnosed_as_one_in_memory(tmp_path, make_mcmc, rng):
     from onebasin.analysis.diagnostics.diagnose import diagnose
-    from onebasin.inference.runs.posterior import open_posterior, save
+    from onebasin.posteriors.open import open_posterior
+    from onebasin.posteriors.writing import save
 
     drawn = {"mu": rng.normal(size=(4, 100, 3)), "sigma": rng.gamma(2, size=(4, 100))}
     path = save(make_mcmc(drawn), tmp_path / "x.nc")

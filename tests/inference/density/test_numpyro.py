@@ -167,8 +167,8 @@ def _random_mask() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (_some_rows, "selects 3 random rows of the 9 of plate rows .*Leave `subsample_size` out"),
-        (_random_mask, "random numbers by `numpyro.prng_key` that change its log density"),
+        (_some_rows, "selects 3 of 9 rows of plate rows at random .*Leave `subsample_size` out"),
+        (_random_mask, "random numbers with `numpyro.prng_key` that change its log density"),
     ],
 )
 def test_a_density_that_changes_from_run_to_run_is_rejected(model, said):

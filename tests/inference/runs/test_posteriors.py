@@ -302,6 +302,17 @@ def mixture():
     return ob.stan_program(MIXTURE, {"N": len(SEEN), "y": SEEN}, name="mixture")
 
 
+def test_only_declared_integers_of_a_stan_program_are_stored_as_integers():
+    program = """
+    parameters { real mu; }
+    model { mu ~ normal(0, 1); }
+    generated quantities { array[2] int<lower=0> count = poisson_rng({2, 3}); real one = 1; }
+    """
+    drawn = ob.nuts(ob.stan_program(program), symmetry=False, **SHORT)["posterior"]
+    assert drawn["count"].dtype == np.int64
+    assert drawn["one"].dtype == drawn["mu"].dtype == np.float64
+
+
 @pytest.mark.finds_symmetry
 def test_the_symmetry_is_found_tried_at_draws_and_changes_none_of_them(mixture, caplog):
     found = ob.nuts(mixture, **SHORT)
@@ -346,7 +357,7 @@ def test_a_search_that_fails_breaks_no_run(mixture, monkeypatch, caplog):
 
     monkeypatch.setattr(run_module, "_searched", broken)
     assert ob.nuts(mixture, **SHORT).attrs["symmetry"] == "[]"
-    assert "symmetries were not searched: the library is" in caplog.messages
+    assert "the search for symmetries failed: the library is" in caplog.messages
 
 
 T = np.linspace(0.0, 1.0, 6)
