@@ -1,34 +1,58 @@
-"""Checks of the HTML by which an object displays itself in a notebook."""
+"""HTML as a browser takes it: whole pages, and pieces that an object shows of itself."""
 
 from html.parser import HTMLParser
 
-VOID = {"br", "img", "input", "hr"}
+VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
-class _Tags(HTMLParser):
-    def __init__(self):
+class Page(HTMLParser):
+    """Parser that collects elements, text and ids of a page, and checks that tags are closed in order."""
+
+    def __init__(self, html: str) -> None:
         super().__init__()
-        self.open, self.misplaced = [], []
+        self.elements: list[tuple[str, dict]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.cells: list[list[str]] = []
+        self.scripts: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
 
     def handle_starttag(self, tag, attrs):
-        self.open += [tag] if tag not in VOID else []
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.cells.append([])
+        elif tag in ("td", "th"):
+            self.cells[-1].append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.misplaced.append(tag)
+        assert self.open.pop() == tag
 
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif "style" not in self.open:
+            self.text += data
+        if self.open and {"td", "th"} & set(self.open):
+            self.cells[-1][-1] += data
 
-def unclosed_tags(page):
-    """Return tags that are opened but not closed, or closed but not open."""
-    tags = _Tags()
-    tags.feed(page)
-    return tags.open + tags.misplaced
+    def all(self, tag):
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    def values(self, attribute):
+        return [attrs[attribute] for _, attrs in self.elements if attribute in attrs]
 
 
 def check_page(page):
     """Check that HTML is small, well formed, has both colour schemes and loads no external resource."""
     assert len(page) < 10_000
-    assert unclosed_tags(page) == []
+    Page(page)
     assert page.startswith('<div class="onebasin">')
     for outside in ("http", "url(", "@import", "src=", "<script"):
         assert outside not in page

@@ -16,7 +16,6 @@ from onebasin import inference
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 from onebasin.inference import Nuts
-from onebasin.inference.contracts.method import Method
 from onebasin.inference.mcmc.chains import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
@@ -30,12 +29,8 @@ model { mu ~ normal(0, 10); other ~ std_normal(); y ~ normal(mu, 1); }
 """
 DATA = {"n": 4, "y": [1.0, 2.0, 3.0, 6.0]}
 
-TEACHER = {
-    "W1": [[0.7071, -0.7071], [0.7071, 0.7071]],
-    "b1": [0.0, 1.0],
-    "W2": [[0.7071], [0.7071]],
-    "b2": [0.5],
-}
+TEACHER = {"W1": [[0.7071, -0.7071], [0.7071, 0.7071]], "b1": [0.0, 1.0]}
+TEACHER |= {"W2": [[0.7071], [0.7071]], "b2": [0.5]}
 
 
 @dataclass(frozen=True)
@@ -85,9 +80,7 @@ class Sampler:
         """The most recent call."""
         return self.calls[-1]
 
-    def infer(
-        self, target: Any, method: Method, *, engine: str | None = None, **how: Any
-    ) -> xr.DataTree:
+    def infer(self, target, method, *, engine=None, **how):
         """Replace `inference.infer`."""
         engine = engine or "numpyro"
         call = {"target": target, "method": method.label, "settings": method, "engine": engine}
@@ -111,18 +104,11 @@ class InMemory(Outcomes):
         return self.paths[cell]
 
 
-def chain_stats(
-    shape: tuple[int, int], rng: np.random.Generator, *, tree_depth: np.ndarray
-) -> dict[str, np.ndarray]:
+def chain_stats(shape, rng, *, tree_depth):
     """Return the statistics of healthy chains, without the log density."""
-    return {
-        "diverging": np.zeros(shape, bool),
-        "tree_depth": tree_depth,
-        "n_steps": np.full(shape, 7),
-        "acceptance_rate": np.full(shape, 0.8),
-        "energy": rng.normal(size=shape),
-        "step_size": np.full(shape, 0.25),
-    }
+    same = {"diverging": False, "n_steps": 7, "acceptance_rate": 0.8, "step_size": 0.25}
+    found = {name: np.full(shape, value) for name, value in same.items()}
+    return found | {"tree_depth": tree_depth, "energy": rng.normal(size=shape)}
 
 
 def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: int) -> xr.DataTree:

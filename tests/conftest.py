@@ -61,11 +61,8 @@ from .shared_posteriors import shared as shared  # noqa: E402
 
 # The slowest files, slowest first. They start early, so that no worker is still busy with one at the end.
 HEAVY = (
-    "notebooks/test_notebooks.py",
-    "docs/test_blocks.py",
-    "stan/test_parity.py",
-    "inference/test_conformance.py",
-    "truth/problems/test_problems.py",
+    *("notebooks/test_notebooks.py", "docs/test_blocks.py", "stan/test_parity.py"),
+    *("inference/test_conformance.py", "truth/problems/test_problems.py"),
     "studies/test_conformance.py",
 )
 

@@ -10,16 +10,12 @@ from onebasin.networks import BayesianClassifier, BayesianRegressor, Ensemble, p
 
 pytestmark = pytest.mark.full
 
+HOW = {"hidden": (8,), "method": Ensemble(members=2, epochs=300), "random_state": 1}
 METHOD = Ensemble(members=6, epochs=200, learning_rate=0.02)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [
-        BayesianRegressor(hidden=(8,), method=Ensemble(members=2, epochs=300), random_state=1),
-        BayesianClassifier(hidden=(8,), method=Ensemble(members=2, epochs=300), random_state=1),
-    ]
-)
+@parametrize_with_checks([BayesianRegressor(**HOW), BayesianClassifier(**HOW)])
 def test_scikit_learn_accepts(estimator, check, unchecked):
     check(estimator)
 

@@ -201,13 +201,9 @@ BLOCKS = {"Block", "Complement", "Counterparts", "Exchangeable", "Flip", "Rescal
 
 def asks_kind(node: ast.AST) -> bool:
     """Return whether a call asks for the kind of a symmetry's block, which blocks answer for themselves."""
-    return (
-        isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("isinstance", "issubclass")
-        and bool(
-            BLOCKS & {getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(node)}
-        )
-    )
+    names = {getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(node)}
+    asked = isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass")
+    return asked and bool(BLOCKS & names)
 
 
 @cache

@@ -1,6 +1,5 @@
 """Synthetic posteriors in the documented format, so that tests need no sampler."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,31 +9,17 @@ import pytest
 import xarray as xr
 from scipy.signal import lfilter
 
-from onebasin.models import BayesianNetwork
 from onebasin.models.symmetry.blocks import to_json
 
-DIMS = {
-    "W1": ("in", "hidden1"),
-    "b1": ("hidden1",),
-    "W2": ("hidden1", "out"),
-    "b2": ("out",),
-    "y": ("obs", "out"),
-}
-ATTRS = {
-    "target": "toy",
-    "engine": "numpyro",
-    "method": "nuts",
-    "seed": 7,
-    "settings": json.dumps({"warmup": 500, "target_accept": 0.8}),
-    "versions": json.dumps({"onebasin": "0.1.0", "jax": "0.10.2"}),
-    "machine": "a processor, 2 cores, cpu",
-    "wall_time": 12.5,
-    "sampling_seconds": json.dumps([2.0, 2.0, 3.0, 3.0]),
-    "warmup_seconds": json.dumps([0.5, 0.5, 0.5, 0.5]),
-    "max_tree_depth": 10,
-    "model": "",
-    "symmetry": "[]",
-}
+from ..command_fixtures import chain_stats
+
+DIMS = {"W1": ("in", "hidden1"), "b1": ("hidden1",), "W2": ("hidden1", "out"), "b2": ("out",)}
+DIMS["y"] = ("obs", "out")
+ATTRS = {"target": "toy", "engine": "numpyro", "method": "nuts", "seed": 7, "model": ""}
+ATTRS |= {"symmetry": "[]", "machine": "a processor, 2 cores, cpu", "wall_time": 12.5}
+ATTRS |= {"settings": '{"warmup": 500, "target_accept": 0.8}', "max_tree_depth": 10}
+ATTRS |= {"versions": '{"onebasin": "0.1.0", "jax": "0.10.2"}'}
+ATTRS |= {"sampling_seconds": "[2.0, 2.0, 3.0, 3.0]", "warmup_seconds": "[0.5, 0.5, 0.5, 0.5]"}
 
 
 def dataset(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
@@ -42,63 +27,38 @@ def dataset(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
     return xr.Dataset({name: _labelled(name, np.asarray(v)) for name, v in variables.items()})
 
 
+def tree_of(**groups: Mapping[str, Any]) -> xr.DataTree:
+    """Put groups of variables together, each variable with its dimensions."""
+    made = {n: v if isinstance(v, xr.Dataset) else xr.Dataset(v) for n, v in groups.items()}
+    return xr.DataTree.from_dict(made)
+
+
 def _labelled(name: str, values: np.ndarray) -> xr.DataArray:
     rest = DIMS.get(name, tuple(f"{name}_dim_{axis}" for axis in range(values.ndim - 2)))
     return xr.DataArray(values, dims=("chain", "draw", *rest))
 
 
-def mcmc_tree(
-    variables: Mapping[str, np.ndarray],
-    *,
-    stats: Mapping[str, np.ndarray] | None = None,
-    attrs: Mapping[str, Any] | None = None,
-    **groups: xr.Dataset,
-) -> xr.DataTree:
+def mcmc_tree(variables, *, stats=None, attrs=None, **groups):
     """Build a posterior as NUTS returns it; `stats` replaces or adds sampler statistics."""
     chains, draws = next(iter(variables.values())).shape[:2]
     rng = np.random.default_rng(2)
     shape = (chains, draws)
-    recorded = {
-        "diverging": np.zeros(shape, bool),
-        "tree_depth": np.full(shape, 3),
-        "n_steps": np.full(shape, 7),
-        "acceptance_rate": np.full(shape, 0.8),
-        "energy": rng.normal(size=shape),
-        "step_size": np.full(shape, 0.25),
-        "lp": -0.5 * rng.chisquare(3, size=shape),
-    }
+    recorded = chain_stats(shape, rng, tree_depth=np.full(shape, 3))
+    recorded["lp"] = -0.5 * rng.chisquare(3, size=shape)
     recorded |= dict(stats or {})
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": dataset(variables),
-            "sample_stats": dataset({k: v for k, v in recorded.items() if v is not None}),
-            **groups,
-        }
-    )
+    kept = dataset({k: v for k, v in recorded.items() if v is not None})
+    tree = tree_of(posterior=dataset(variables), sample_stats=kept, **groups)
     tree.attrs.update(ATTRS | {"gradient_evaluations": 7 * chains * draws} | dict(attrs or {}))
     return tree
 
 
-def variational_tree(
-    variables: Mapping[str, np.ndarray],
-    *,
-    lp: np.ndarray,
-    log_q: np.ndarray,
-    elbo: np.ndarray | None = None,
-    attrs: Mapping[str, Any] | None = None,
-) -> xr.DataTree:
+def variational_tree(variables, *, lp, log_q, elbo=None, attrs=None):
     """Build a variational posterior: one chain of independent draws."""
     trace = np.asarray([-90.0, -12.0, -10.5, -10.25]) if elbo is None else elbo
-    fit = xr.Dataset(
-        {
-            "elbo": ("evaluation", trace),
-            "iteration": ("evaluation", 100 * np.arange(1, len(trace) + 1)),
-        }
-    )
+    steps = 100 * np.arange(1, len(trace) + 1)
+    fit = {"elbo": ("evaluation", trace), "iteration": ("evaluation", steps)}
     stats = dataset({"lp": lp, "log_q": log_q})
-    tree = xr.DataTree.from_dict(
-        {"posterior": dataset(variables), "sample_stats": stats, "variational": fit}
-    )
+    tree = tree_of(posterior=dataset(variables), sample_stats=stats, variational=fit)
     kept = ("target", "engine", "seed", "settings", "versions", "machine", "wall_time", "symmetry")
     own = {"method": "advi-meanfield", "converged": 1, "attempts": "[]"}
     tree.attrs.update({k: ATTRS[k] for k in kept} | own | {"gradient_evaluations": 4000})
@@ -136,12 +96,7 @@ def network_tree(rng: np.random.Generator) -> xr.DataTree:
     return relu_tree(rng)
 
 
-def network_posterior(
-    model: BayesianNetwork,
-    values: Mapping[str, np.ndarray],
-    data: tuple[np.ndarray, np.ndarray] | None = None,
-    **groups: xr.Dataset,
-) -> xr.DataTree:
+def network_posterior(model, values, data=None, **groups):
     """Build a posterior from draws (chain, draw, ...) of a network, with its description, symmetry and data (x, y)."""
     dims = model.network.dims
     variables = {n: (("chain", "draw", *dims.get(n, ())), np.asarray(v)) for n, v in values.items()}
@@ -149,34 +104,21 @@ def network_posterior(
         x, y = data
         groups["constant_data"] = xr.Dataset({"x": (("obs", "in"), x)})
         groups["observed_data"] = xr.Dataset({"y": (("obs", "out")[: y.ndim], y)})
-    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables), **groups})
+    tree = tree_of(posterior=variables, **groups)
     tree.attrs = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
     return tree
 
 
-def modes_table(
-    weights: np.ndarray | list[float], errors: list[float], **changes: Any
-) -> xr.Dataset:
+def modes_table(weights, errors, **changes):
     """Return a group `modes` with these weights, accurate to 0.1; `changes` replace columns and attributes."""
     weights = np.asarray(weights, float)
     log = np.log(weights)
-    columns = {
-        "log_weight": log,
-        "weight": weights,
-        "weight_low": weights * 0.9,
-        "weight_high": np.minimum(weights * 1.1, 1),
-        "log_evidence": log - log[0],
-        "log_evidence_error": errors,
-        "starts": np.full(len(weights), 40 // len(weights)),
-        "rhat": np.ones(len(weights)),
-    }
-    said = {
-        "known": 1,
-        "starts": 40,
-        "unseen": 0.0,
-        "not_sampled": 0,
-        "nearest_not_sampled": np.nan,
-    }
+    columns = {"log_weight": log, "weight": weights, "weight_low": weights * 0.9}
+    columns |= {"weight_high": np.minimum(weights * 1.1, 1), "log_evidence": log - log[0]}
+    columns |= {"log_evidence_error": errors, "starts": np.full(len(weights), 40 // len(weights))}
+    columns["rhat"] = np.ones(len(weights))
+    said = {"known": 1, "starts": 40, "unseen": 0.0, "not_sampled": 0}
+    said["nearest_not_sampled"] = np.nan
     rows = columns | {name: v for name, v in changes.items() if np.ndim(v)}
     said |= {name: v for name, v in changes.items() if not np.ndim(v)}
     return xr.Dataset({n: ("mode", np.asarray(v, float)) for n, v in rows.items()}, attrs=said)
@@ -205,9 +147,7 @@ def switched_mixture(
     return {name: np.take_along_axis(v, order, axis=2) for name, v in values.items()}
 
 
-def autoregression(
-    rng: np.random.Generator, rho: float | tuple[float, ...], shape: tuple[int, ...]
-) -> np.ndarray:
+def autoregression(rng, rho, shape):
     """Return stationary AR(1) chains (chain, draw, ...) with unit variance; `rho` may differ between parameters."""
     if isinstance(rho, tuple):
         columns = [autoregression(rng, each, (*shape[:-1], 1)) for each in rho]
@@ -217,15 +157,12 @@ def autoregression(
     return lfilter([1], [1, -rho], noise, axis=1)
 
 
-def relu_tree(
-    rng: np.random.Generator, *, chains: int = 4, draws: int = 100, swap: bool = False, **attrs: Any
-) -> xr.DataTree:
+def relu_tree(rng, *, chains=4, draws=100, swap=False, **attrs):
     """Draw weights around a true network with two ReLU units; `swap` swaps the units in half of the chains."""
     x = np.linspace(-2, 2, 30)[:, None]
     scale = np.exp(0.35 * rng.normal(size=(chains, draws, 2)))
-    w1 = np.asarray([[0.7, -0.7]]) * scale[:, :, None, :] + 0.02 * rng.normal(
-        size=(chains, draws, 1, 2)
-    )
+    w1 = np.asarray([[0.7, -0.7]]) * scale[:, :, None, :]
+    w1 += 0.02 * rng.normal(size=w1.shape)
     b1 = np.asarray([0.0, 1.0]) * scale + 0.05 * rng.normal(size=(chains, draws, 2))
     w2 = np.asarray([[0.7], [0.7]]) / scale[..., None]
     if swap:

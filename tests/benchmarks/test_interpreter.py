@@ -37,11 +37,8 @@ def test_the_record_covers_every_program():
 
 
 def test_log_densities_of_accepted_programs_agree():
-    far = {
-        name
-        for name, row in accepted().items()
-        if max(row["log_density"], row["log_density_alone"]) > 1e-8
-    }
+    both = ("log_density", "log_density_alone")
+    far = {n for n, row in accepted().items() if max(row[each] for each in both) > 1e-8}
     assert far == DIFFER_BY_A_CONSTANT & accepted().keys()
     assert {name for name in far if programs()[name]["beyond_constant"] > 1e-8} == set()
 

@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from .running import ROOT, Page, PythonProcess
+from .running import PAGES, ROOT, Page, PythonProcess
 
-PAGES = [
+CODE = re.compile(r"^```(python|sh)\b", re.MULTILINE)
+RUN = [
     page
-    for page in (
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        *sorted((ROOT / "docs").rglob("*.md")),
-    )
+    for page in PAGES
     if not {"results", "_static"} & set(page.relative_to(ROOT).parts)
-    and re.search(r"^```(python|sh)\b", page.read_text(encoding="utf-8"), re.MULTILINE)
+    and CODE.search(page.read_text(encoding="utf-8"))
 ]
 
 
@@ -39,9 +36,7 @@ def read(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
 @pytest.mark.full
 @pytest.mark.finds_symmetry
 @pytest.mark.usefixtures("unchecked")  # as a reader has the commands
-@pytest.mark.parametrize(
-    "path", PAGES, ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
-)
+@pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT).with_suffix("")))
 def test_blocks_of_the_page_run(path, tmp_path, monkeypatch, python, read):
     monkeypatch.chdir(tmp_path)
     Page(path, tmp_path, python, read).run()

@@ -17,12 +17,11 @@ from onebasin.cli.main import main
 
 from ..reference.docstrings import MODULES, PUBLIC
 from ..test_structure import IDIOMS
-from .running import ROOT
+from .running import PAGES, ROOT
 
 ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
 GROUPS = ("bridgestan", "cmdstan", "truth")
 """Commands that have subcommands."""
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WRITTEN = {ROOT / "docs" / "results" / "index.md"}
 """Written by `make docs`, which fails where a link leads nowhere; absent until the site is built."""
 

@@ -35,10 +35,6 @@ class Case:
         Function from coordinates to values and the log volume element.
     axes : tuple of Axis
         Axes of the coordinates.
-    labels : tuple of str
-        Names of the first two coordinates, for figures.
-    shown : callable
-        Function from values to these two coordinates.
     predicted : callable
         Function from values to the compared quantities other than parameters: name to numbers (point,).
     compared : tuple of str
@@ -52,10 +48,8 @@ class Case:
     log_density: Callable[[Values], np.ndarray]
     place: Place
     axes: tuple[Axis, ...]
-    labels: tuple[str, str]
-    shown: Callable[[Values], tuple[np.ndarray, np.ndarray]]
-    predicted: Quantities
     compared: tuple[str, ...]
+    predicted: Quantities = lambda values: {}
 
     @cached_property
     def exact(self) -> Exact:

@@ -28,18 +28,11 @@ _ADVI = ob.Advi(tolerance=0, iterations=5000, draws=4000)
 _COMMON = {"seed": SEED, "predictive_mb": 0}
 
 
-def _starting[Settings: (ob.Nuts, ob.Hmc)](target: Target, settings: Settings) -> Settings:
+def _chains(target: Target, engine: str, settings: ob.Nuts | ob.Hmc = _NUTS) -> xr.DataTree:
     """Start at an optimum if the network has skips, since a chain may stay in a mode of negligible probability."""
-    skips = target.is_network and target.model.network.skip
-    return replace(settings, init="optimum") if skips else settings
-
-
-def _nuts(target: Target, engine: str) -> xr.DataTree:
-    return ob.infer(target, _starting(target, _NUTS), engine=engine, **_COMMON)
-
-
-def _hmc(target: Target, engine: str) -> xr.DataTree:
-    return ob.infer(target, _starting(target, _HMC), engine=engine, **_COMMON)
+    if target.is_network and target.model.network.skip:
+        settings = replace(settings, init="optimum")
+    return ob.infer(target, settings, engine=engine, **_COMMON)
 
 
 def _mclmc(target: Target, *, adjusted: bool) -> xr.DataTree:
@@ -53,10 +46,9 @@ def _symmetrised(target: Target) -> xr.DataTree:
 
 
 def _distilled(target: Target) -> xr.DataTree:
-    posterior = _nuts(target, "numpyro")
-    return ob.approximations.distil(posterior, target.x, seed=SEED).sample(
-        4000, seed=SEED, predictive_mb=0
-    )
+    posterior = _chains(target, "numpyro")
+    found = ob.approximations.distil(posterior, target.x, seed=SEED)
+    return found.sample(4000, seed=SEED, predictive_mb=0)
 
 
 def _ensemble(target: Target) -> xr.DataTree:
@@ -65,11 +57,11 @@ def _ensemble(target: Target) -> xr.DataTree:
 
 
 SAMPLERS: dict[str, Method] = {
-    "nuts numpyro": lambda t: _nuts(t, "numpyro"),
-    "nuts stan": lambda t: _nuts(t, "stan"),
-    "nuts nutpie": lambda t: _nuts(t, "nutpie"),
-    "hmc numpyro": lambda t: _hmc(t, "numpyro"),
-    "hmc stan": lambda t: _hmc(t, "stan"),
+    "nuts numpyro": lambda t: _chains(t, "numpyro"),
+    "nuts stan": lambda t: _chains(t, "stan"),
+    "nuts nutpie": lambda t: _chains(t, "nutpie"),
+    "hmc numpyro": lambda t: _chains(t, "numpyro", _HMC),
+    "hmc stan": lambda t: _chains(t, "stan", _HMC),
     "mclmc adjusted": lambda t: _mclmc(t, adjusted=True),
 }
 """Methods whose draws come from the posterior, up to Monte Carlo error."""

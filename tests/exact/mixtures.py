@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -62,14 +63,10 @@ def _ordered() -> None:
     _observe(mu, jnp.stack([theta, 1 - theta]))
 
 
-def _mixture(
-    name: str, model: Callable[[], None], symmetry: str = "", *, ordered: bool = False
-) -> Case:
+def _mixture(name, model, symmetry="", *, ordered=False):
     simplex = name == "simplex"
 
-    def place(
-        first: np.ndarray, second: np.ndarray, share: np.ndarray
-    ) -> tuple[Values, np.ndarray]:
+    def place(first, second, share):
         mu = np.stack([first, first + second if ordered else second], 1)
         theta = np.stack([share, 1 - share], 1) if simplex else share
         return {"mu": mu, "theta": theta}, np.zeros(len(first))
@@ -78,23 +75,19 @@ def _mixture(
         share = values["theta"][:, 0] if simplex else values["theta"]
         return _log_mixture(values["mu"], share) + (math.log(2) if ordered else 0)
 
-    def shown(values: Values) -> tuple[np.ndarray, np.ndarray]:
-        first, second = values["mu"].T
-        return first, second - first if ordered else second
+    target = ob.numpyro_model(model, symmetry=symmetry or (), name=f"exact-{name}")
+    axes = (MEAN, axis(0, 12, 12) if ordered else MEAN, SHARE)
 
-    return Case(
-        name=name,
-        target=lambda chart: ob.numpyro_model(model, symmetry=symmetry or (), name=f"exact-{name}"),
-        charts=(name,),
-        size=3,
-        log_density=log_density,
-        place=place,
-        axes=(MEAN, axis(0, 12, 12) if ordered else MEAN, SHARE),
-        labels=("mu[0]", "mu[1] - mu[0]" if ordered else "mu[1]"),
-        shown=shown,
-        predicted=lambda values: {"spread": np.abs(np.diff(values["mu"], axis=1)[:, 0])},
-        compared=("mu", "theta"),
-    )
+    def spread(values: Values) -> dict[str, np.ndarray]:
+        return {"spread": np.abs(np.diff(values["mu"], axis=1)[:, 0])}
+
+    own = (log_density, place, axes, ("mu", "theta"), spread)
+    return Case(name, lambda _: target, (name,), 3, *own)
+
+
+def _alone(name: str, model: Callable[[], None], *rest: Any) -> Case:
+    target = Target(f"exact-{name}", numpyro_model=model)
+    return Case(name, lambda _: target, (name,), 2, *rest)
 
 
 def _proportions() -> Case:
@@ -110,19 +103,7 @@ def _proportions() -> Case:
         constant = math.lgamma(CONCENTRATION.sum()) - sum(map(math.lgamma, CONCENTRATION))
         return np.log(values["p"]) @ (COUNTS + CONCENTRATION - 1) + constant
 
-    return Case(
-        name="proportions",
-        target=lambda chart: Target("exact-proportions", numpyro_model=model),
-        charts=("proportions",),
-        size=2,
-        log_density=log_density,
-        place=place,
-        axes=(SHARE, SHARE),
-        labels=("p[0]", "p[1] / (1 - p[0])"),
-        shown=lambda v: (v["p"][:, 0], v["p"][:, 1] / (1 - v["p"][:, 0])),
-        predicted=lambda values: {},
-        compared=("p",),
-    )
+    return _alone("proportions", model, log_density, place, (SHARE, SHARE), ("p",))
 
 
 def _correlation() -> Case:
@@ -130,11 +111,8 @@ def _correlation() -> Case:
         factor = numpyro.sample("L", dist.LKJCholesky(2, 2.0))
         tau = numpyro.sample("tau", dist.HalfNormal(2.0))
         scale = tau * factor
-        numpyro.sample(
-            "y",
-            dist.MultivariateNormal(jnp.zeros(PAIRS.shape), scale_tril=scale),
-            obs=jnp.asarray(PAIRS),
-        )
+        both = dist.MultivariateNormal(jnp.zeros(PAIRS.shape), scale_tril=scale)
+        numpyro.sample("y", both, obs=jnp.asarray(PAIRS))
 
     def place(rho: np.ndarray, tau: np.ndarray) -> tuple[Values, np.ndarray]:
         factor = np.zeros((len(rho), 2, 2))
@@ -150,19 +128,8 @@ def _correlation() -> Case:
             log_normal(PAIRS[:, 0], 0, tau[:, None]) + log_normal(PAIRS[:, 1], given, sd)
         ).sum(-1)
 
-    return Case(
-        name="correlation",
-        target=lambda chart: Target("exact-correlation", numpyro_model=model),
-        charts=("correlation",),
-        size=2,
-        log_density=log_density,
-        place=place,
-        axes=(axis(-1, 1, 12), Axis((0, 0.2, 0.5, 0.75, 1, 1.5, 2, 3, 4.5, 6, 8))),
-        labels=("L[1, 0]", "tau"),
-        shown=lambda v: (v["L"][:, 1, 0], v["tau"]),
-        predicted=lambda values: {},
-        compared=("L", "tau"),
-    )
+    axes = axis(-1, 1, 12), Axis((0, 0.2, 0.5, 0.75, 1, 1.5, 2, 3, 4.5, 6, 8))
+    return _alone("correlation", model, log_density, place, axes, ("L", "tau"))
 
 
 MAKERS: dict[str, Callable[[], Case]] = {

@@ -33,12 +33,8 @@ from .quadrature import Axis, Values, axis
 UNIT_CHARTS = ("givens", "givens_seamless", "unit_vector")
 WEIGHT = axis(-6, 6, 12, order=10)
 SIGMA = Axis((0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6))
-LIKELIHOODS = {
-    "known": (Gaussian(noise_sd=0.5), 1),
-    "inferred": (Gaussian(), 1),
-    "predicted": (Gaussian(noise_sd="predicted"), 1),
-    "classes": (Categorical(), 2),
-}
+LIKELIHOODS = {"known": (Gaussian(noise_sd=0.5), 1), "inferred": (Gaussian(), 1)}
+LIKELIHOODS |= {"predicted": (Gaussian(noise_sd="predicted"), 1), "classes": (Categorical(), 2)}
 """Likelihood and number of outputs, by the word in the name of a case."""
 ERRORS = np.array([0.31, -0.52, 0.13, 0.44, -0.29, -0.61, 0.57, -0.08])
 LINE = np.array([-1.6, -0.8, -0.3, 0.4, 0.7, 0.9, 1.2, 1.7])[:, None]
@@ -50,9 +46,7 @@ DIRECTION = np.array([1.0, 1.0]) / math.sqrt(2)
 NEW = np.array([[0.8, 0.4]])
 
 
-def _case(
-    name: str, model: BayesianNetwork, x: np.ndarray, y: np.ndarray, new: np.ndarray, **grid: Any
-) -> Case:
+def _case(name, model, x, y, new, **grid):
     """Return the case of a network; predictions are compared at the input `new` (1, in)."""
     net, norms = model.network, model.parametrisation.unit_norm
 
@@ -66,23 +60,14 @@ def _case(
         return {f"{word} at new x": value[:, 0] for word, value in found.items()}
 
     weights = sum(math.prod(shape) for shape in net.shapes.values())
-    usual: dict[str, Any] = {
-        "log_density": lambda values: plain.log_joint(model, values, x, y),
-        "predicted": predicted,
-        "compared": (*net.shapes, *(("sigma",) if model.infers_noise else ())),
-    }
-    return Case(
-        name=name,
-        target=target,
-        charts=UNIT_CHARTS if norms else ("free",),
-        size=weights + model.infers_noise - net.hidden[0] * norms,
-        **(usual | grid),
-    )
+    usual: dict[str, Any] = {"predicted": predicted}
+    usual["log_density"] = lambda values: plain.log_joint(model, values, x, y)
+    usual["compared"] = (*net.shapes, *(("sigma",) if model.infers_noise else ()))
+    size = weights + model.infers_noise - net.hidden[0] * norms
+    return Case(name, target, UNIT_CHARTS if norms else ("free",), size, **(usual | grid))
 
 
-def _network(
-    likelihood: str, in_dim: int, ways: tuple[str, str] = ("free", "free"), **more: Any
-) -> BayesianNetwork:
+def _network(likelihood, in_dim, ways=("free", "free"), **more):
     noise, out_dim = LIKELIHOODS[likelihood]
     hidden = more.pop("hidden", (1,))
     net = Network(in_dim, hidden, out_dim, **{"biases": False, **more})
@@ -121,17 +106,8 @@ def _one_input(likelihood: str, skip: str | None = None) -> Case:
         kink = -float(model.network.skip_matrices()[0][0, 0])
         axes = (axis(-6, 6, 12, kinks=[kink], order=10), *axes[1:])
         teacher = teacher / 2 + 0.8 * LINE[:, 0]
-    return _case(
-        name=f"{'skip' if skip else 'free'}-{likelihood}",
-        model=model,
-        x=LINE,
-        y=_data(likelihood, teacher),
-        new=np.array([[1.0]]),
-        place=place,
-        axes=axes,
-        labels=("W1", "W2[0]" if len(axes) > 2 and likelihood != "inferred" else "W2"),
-        shown=lambda v: (v["W1"][:, 0, 0], v["W2"][:, 0, 0]),
-    )
+    name, y = f"{'skip' if skip else 'free'}-{likelihood}", _data(likelihood, teacher)
+    return _case(name, model, LINE, y, np.array([[1.0]]), place=place, axes=axes)
 
 
 def plane_data(likelihood: str) -> np.ndarray:
@@ -153,11 +129,6 @@ def on_circle(*angles: np.ndarray) -> np.ndarray:
     return np.stack([np.stack([np.cos(t), np.sin(t)], axis=1) for t in angles], axis=2)
 
 
-def angle(values: Values, unit: int = 0) -> np.ndarray:
-    """Return the longitude of a unit's incoming weights."""
-    return np.arctan2(values["W1"][:, 1, unit], values["W1"][:, 0, unit])
-
-
 def _unit_norm(likelihood: str) -> Case:
     model = _network(likelihood, 2, ("givens", "free"))
 
@@ -166,59 +137,33 @@ def _unit_norm(likelihood: str) -> Case:
         return values, np.zeros(len(longitude))
 
     axes = (ANGLE, *_last_axes(model))
-    return _case(
-        name=f"unit-{likelihood}",
-        model=model,
-        x=PLANE,
-        y=plane_data(likelihood),
-        new=NEW,
-        place=place,
-        axes=axes,
-        labels=("longitude", "W2[0]" if len(axes) > 2 and likelihood != "inferred" else "W2"),
-        shown=lambda v: (angle(v), v["W2"][:, 0, 0]),
-    )
+    y = plane_data(likelihood)
+    return _case(f"unit-{likelihood}", model, PLANE, y, NEW, place=place, axes=axes)
 
 
 def _hyperbola() -> Case:
     """Return 2-1-1 with free weights and the data of `unit-known`, in radius and longitude of incoming weights."""
 
-    def place(
-        longitude: np.ndarray, last: np.ndarray, radius: np.ndarray
-    ) -> tuple[Values, np.ndarray]:
+    def place(longitude, last, radius):
         incoming = on_circle(longitude) * radius[:, None, None]
         return {"W1": incoming, "W2": last[:, None, None]}, np.log(radius)
 
-    return _case(
-        name="free-plane",
-        model=_network("known", 2),
-        x=PLANE,
-        y=plane_data("known"),
-        new=NEW,
-        place=place,
-        axes=(ANGLE, WEIGHT, axis(0, 7, 7)),
-        labels=("longitude", "W2"),
-        shown=lambda v: (angle(v), v["W2"][:, 0, 0]),
-    )
+    model, y, axes = _network("known", 2), plane_data("known"), (ANGLE, WEIGHT, axis(0, 7, 7))
+    return _case("free-plane", model, PLANE, y, NEW, place=place, axes=axes)
 
 
 def _two_units() -> Case:
     """Return the case of f(x) = relu(w1 x) + relu(w2 x), whose two units are interchangeable."""
     streams = [np.random.default_rng(one) for one in np.random.SeedSequence(0).spawn(4)[2:]]
     x, error = (stream.standard_normal((20, 1)) for stream in streams)
-    model = BayesianNetwork(
-        Network(1, (2,), 1, biases=False, readout="sum"), Gaussian(noise_sd=1.0)
-    )
-    return _case(
-        name="free-two-units",
-        model=model,
-        x=x,
-        y=0.5 * np.abs(x) + error,
-        new=np.array([[1.0]]),
-        place=lambda a, b: ({"W1": np.stack([a, b], 1)[:, None, :]}, np.zeros(len(a))),
-        axes=(WEIGHT, WEIGHT),
-        labels=("W1[0, 0]", "W1[0, 1]"),
-        shown=lambda v: (v["W1"][:, 0, 0], v["W1"][:, 0, 1]),
-    )
+    net = Network(1, (2,), 1, biases=False, readout="sum")
+    model = BayesianNetwork(net, Gaussian(noise_sd=1.0))
+
+    def place(a, b):
+        return {"W1": np.stack([a, b], 1)[:, None, :]}, np.zeros(len(a))
+
+    y, new = 0.5 * np.abs(x) + error, np.array([[1.0]])
+    return _case("free-two-units", model, x, y, new, place=place, axes=(WEIGHT, WEIGHT))
 
 
 def _ordered() -> Case:
@@ -227,24 +172,14 @@ def _ordered() -> Case:
         "known", 1, ("free", "ordered"), hidden=(2,), activation="tanh", biases=True, readout="sum"
     )
 
-    def place(
-        low: np.ndarray, gap: np.ndarray, first: np.ndarray, second: np.ndarray
-    ) -> tuple[Values, np.ndarray]:
+    def place(low, gap, first, second):
         weights = np.stack([first, second], 1)[:, None, :]
         return {"W1": weights, "b1": np.stack([low, low + gap], 1)}, np.zeros(len(low))
 
     weight = axis(-5.5, 5.5, 6)
-    return _case(
-        name="ordered-known",
-        model=model,
-        x=LINE,
-        y=_data("known", np.tanh(1.5 * LINE[:, 0] - 0.6) + np.tanh(LINE[:, 0] + 0.6)),
-        new=np.array([[1.0]]),
-        place=place,
-        axes=(axis(-4, 3, 3, order=10), axis(0, 5, 2, order=10), weight, weight),
-        labels=("b1[0]", "b1[1] - b1[0]"),
-        shown=lambda v: (v["b1"][:, 0], v["b1"][:, 1] - v["b1"][:, 0]),
-    )
+    y = _data("known", np.tanh(1.5 * LINE[:, 0] - 0.6) + np.tanh(LINE[:, 0] + 0.6))
+    axes = (axis(-4, 3, 3, order=10), axis(0, 5, 2, order=10), weight, weight)
+    return _case("ordered-known", model, LINE, y, np.array([[1.0]]), place=place, axes=axes)
 
 
 def _unit_norm_ordered() -> Case:
@@ -252,9 +187,7 @@ def _unit_norm_ordered() -> Case:
     model = _network("known", 2, ("givens", "ordered"), hidden=(2,), biases=True)
     y = plane_data("known")
 
-    def place(
-        low: np.ndarray, gap: np.ndarray, first: np.ndarray, second: np.ndarray
-    ) -> tuple[Values, np.ndarray]:
+    def place(low, gap, first, second):
         biases = np.stack([low, low + gap], 1)
         return {"W1": on_circle(first, second), "b1": biases}, np.zeros(len(low))
 
@@ -266,20 +199,9 @@ def _unit_norm_ordered() -> Case:
         return plain.log_prior(model, values) + evidence
 
     around = axis(-math.pi, math.pi, 12, order=4)
-    return _case(
-        name="unit-ordered-known",
-        model=model,
-        x=PLANE,
-        y=y,
-        new=NEW,
-        place=place,
-        axes=(axis(-5, 4, 8, order=4), axis(0, 6, 6, order=4), around, around),
-        labels=("b1[0]", "b1[1] - b1[0]"),
-        shown=lambda v: (v["b1"][:, 0], v["b1"][:, 1] - v["b1"][:, 0]),
-        log_density=closed,
-        predicted=lambda values: {},
-        compared=("W1", "b1"),
-    )
+    axes = (axis(-5, 4, 8, order=4), axis(0, 6, 6, order=4), around, around)
+    own = {"log_density": closed, "predicted": lambda values: {}, "compared": ("W1", "b1")}
+    return _case("unit-ordered-known", model, PLANE, y, NEW, place=place, axes=axes, **own)
 
 
 MAKERS: dict[str, Callable[[], Case]] = {

@@ -55,9 +55,7 @@ def log_joint(model: BayesianNetwork, values: Values, x: np.ndarray, y: np.ndarr
     return log_prior(model, values) + log_likelihood(model, values, x, y)
 
 
-def log_likelihood(
-    model: BayesianNetwork, values: Values, x: np.ndarray, y: np.ndarray
-) -> np.ndarray:
+def log_likelihood(model: BayesianNetwork, values: Values, x, y) -> np.ndarray:
     """Return the log likelihood of all data."""
     if model.is_classifier:
         each = log_softmax(outputs(model, values, x), axis=-1)

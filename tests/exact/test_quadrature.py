@@ -10,24 +10,8 @@ import onebasin as ob
 
 from .cases import ALL, NETWORKS, case
 from .networks import LIKELIHOODS
-from .quadrature import Exact, axis, integrate
 
 pytestmark = pytest.mark.full
-
-WIDE, LOG, REAL = axis(-16, 16, 64), axis(-7, 2.5, 30), axis(-6, 6, 24)
-PLANE = axis(-3, 3, 40, order=6)
-UNCONSTRAINED = {
-    ("unit-known", "givens"): (WIDE, REAL),
-    ("correlation", "correlation"): (axis(-9, 9, 36), LOG),
-    ("proportions", "proportions"): (WIDE, WIDE),
-    ("free-inferred", "free"): (REAL, REAL, LOG),
-    ("unit-known", "givens_seamless"): (PLANE, PLANE, REAL),
-    ("unit-known", "unit_vector"): (axis(-6, 6, 40, order=6),) * 2 + (REAL,),
-    ("ordered", "ordered"): (axis(-8, 8, 16), axis(-14, 3, 30), axis(-12, 12, 24)),
-    ("interval", "interval"): (axis(-8, 8, 16), axis(-8, 8, 16), axis(-12, 12, 24)),
-    ("simplex", "simplex"): (axis(-8, 8, 16), axis(-8, 8, 16), axis(-12, 12, 24)),
-}
-"""Axes of unconstrained vectors, by case and chart; kinks of a ReLU lie anywhere on them."""
 
 
 def _log_densities(name: str, chart: str) -> tuple[np.ndarray, np.ndarray]:
@@ -61,21 +45,6 @@ def test_plain_density_is_the_library_s_in_every_chart():
             theirs, ours = _log_densities(name, chart)
             shift = theirs - ours  # the likelihood of counts leaves out a constant
             np.testing.assert_allclose(shift, 0.0, atol=1e-8, err_msg=f"{name} {chart}")
-
-
-def unconstrained(name: str, chart: str) -> tuple[Exact, dict[str, np.ndarray]]:
-    """The library's density integrated over unconstrained vectors, and the values at its nodes."""
-    density = ob.jax_density(case(name).target(chart))
-    log_density = jax.jit(jax.vmap(density.log_density))
-
-    def place(*coordinates: np.ndarray):
-        return {"vector": np.stack(coordinates, 1)}, np.zeros(len(coordinates[0]))
-
-    found = integrate(
-        lambda v: np.asarray(log_density(v["vector"])), place, UNCONSTRAINED[name, chart]
-    )
-    values = jax.jit(jax.vmap(density.constrain))(found.values["vector"])
-    return found, {name: np.asarray(value) for name, value in values.items()}
 
 
 @pytest.mark.slow

@@ -9,10 +9,9 @@ import argparse
 import fnmatch
 import sys
 from functools import partial
-from pathlib import Path
 
 from .catalogue import Fault, faults
-from .running import KEPT, FailsWithoutFault, record, run
+from .running import KEPT, FailsWithoutFault, run
 
 
 def main(words: list[str] | None = None) -> int:
@@ -20,7 +19,6 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names or patterns of faults")
     parser.add_argument("--workers", type=int, default=1, help="faults to try at once (default 1)")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="write the outcomes to a file")
     parser.add_argument("--again", action="store_true", help="try faults that were caught, too")
     args = parser.parse_args(words)
     chosen = _chosen(args.only)
@@ -32,8 +30,6 @@ def main(words: list[str] | None = None) -> int:
     except FailsWithoutFault as error:
         say(str(error))
         return 1
-    if args.record is not None:
-        record(args.record, outcomes)
     return int(any(outcome.result != "caught" for outcome in outcomes))
 
 

@@ -19,14 +19,9 @@ from onebasin.models import Exchangeable, Target
 
 FREE_MIXTURE = Path(__file__).parents[1] / "stan" / "programs" / "known" / "free_mixture.stan"
 Y = np.array([-2.3, -1.9, -2.0, -1.6, 1.7, 2.2, 2.0, 2.4])
-CHAINS = frozenset({"lp", "energy", "step_size", "n_steps", "acceptance_rate", "diverging"})
-FIT = frozenset({"lp", "log_q"})
-EVERY_POSTERIORS = frozenset(
-    {
-        *("target", "model", "symmetry", "kinds", "program", "program_name", "data_sha256"),
-        *("method", "engine", "settings", "seed", "versions", "machine", "command"),
-        *("created_at", "wall_time", "attempts"),
-    }
+EVERY_POSTERIORS = (
+    "target model symmetry kinds program program_name data_sha256 method engine settings seed"
+    " versions machine command created_at wall_time attempts"
 )
 """Attributes that all posteriors have."""
 
@@ -37,15 +32,15 @@ class Example:
 
     name: str  # Name in the registry.
     settings: Mapping[str, Any]
-    engines: tuple[str, ...] = ("numpyro",)
+    engines: str = "numpyro"
     """Engines that run it here; `test_stan_by_jax.py` tests methods that use JAX for a Stan program."""
     several: str = ""
     """The setting for the number of independent chains, fits or members; empty if there is only one."""
     axis: str = "chain"  # The axis of these chains, fits or members.
-    statistics: frozenset[str] = FIT
-    groups: frozenset[str] = frozenset()
-    attributes: frozenset[str] = frozenset({"gradient_evaluations"})
-    fit: frozenset[str] = frozenset()  # In the group `variational`.
+    statistics: str = "lp log_q"
+    attributes: str = "gradient_evaluations"
+    group: str = ""
+    fit: str = ""  # in the group `variational`
     recorded: str = ""  # The attribute `method`, if it differs from `name`.
     gradients: int = 1  # Gradients per step of a chain.
 
@@ -56,55 +51,47 @@ class Example:
 
 
 _SHORT = {"chains": 2, "warmup": 60, "draws": 40}
-_CHAINS = frozenset({"warmup_seconds", "sampling_seconds", "gradient_evaluations"})
+_DRAWN = {"draws": 40, "weights": False}
+_FITS = {"fits": 2, "steps": 60, "evaluate_every": 20, "report_draws": 20, "draws": 40}
+_ALL = "numpyro stanli cmdstan"
+_MOVES = "lp step_size n_steps diverging"
+_HMC = f"{_MOVES} energy acceptance_rate"
+_NUTS = f"{_HMC} tree_depth"
+_TIMES = "warmup_seconds sampling_seconds gradient_evaluations"
+_DEEP = f"{_TIMES} max_tree_depth"
+_END = "gradient_evaluations converged"
 EXAMPLES = (
-    Example(
-        "nuts",
-        _SHORT,
-        engines=("numpyro", "stanli", "cmdstan", "nutpie"),
-        several="chains",
-        statistics=CHAINS | {"tree_depth"},
-        attributes=_CHAINS | {"max_tree_depth"},
-    ),
-    Example(
-        "hmc",
-        _SHORT,
-        engines=("numpyro", "cmdstan"),
-        several="chains",
-        statistics=CHAINS,
-        attributes=_CHAINS,
-    ),
+    Example("nuts", _SHORT, f"{_ALL} nutpie", "chains", statistics=_NUTS, attributes=_DEEP),
+    Example("hmc", _SHORT, "numpyro cmdstan", "chains", statistics=_HMC, attributes=_TIMES),
     Example(
         "mclmc",
         {**_SHORT, "thin": 2},
         several="chains",
-        statistics=(CHAINS - {"energy", "acceptance_rate"}) | {"length", "energy_variance"},
-        attributes=_CHAINS | {"stein_identities", "blackjax"},
+        statistics=f"{_MOVES} length energy_variance",
+        attributes=f"{_TIMES} stein_identities blackjax",
         gradients=2,
     ),
     Example(
         "modes",
         {**_SHORT, "starts": 4},
-        statistics=CHAINS | {"tree_depth", "mode"},
-        groups=frozenset({"modes"}),
-        attributes=_CHAINS | {"max_tree_depth"},
+        statistics=f"{_NUTS} mode",
+        attributes=_DEEP,
+        group="modes",
     ),
     Example(
         "advi",
-        {"iterations": 200, "draws": 40, "weights": False},
-        engines=("numpyro", "stanli", "cmdstan"),
-        groups=frozenset({"variational"}),
-        fit=frozenset({"elbo", "iteration"}),
+        {"iterations": 200, **_DRAWN},
+        _ALL,
+        attributes=_END,
+        fit="elbo iteration",
         recorded="advi-meanfield",
-        attributes=frozenset({"gradient_evaluations", "converged"}),
     ),
     Example(
         "symmetrised",
-        {"fits": 2, "steps": 60, "evaluate_every": 20, "report_draws": 20, "draws": 40},
+        _FITS,
         several="fits",
-        groups=frozenset({"variational"}),
-        attributes=frozenset({"gradient_evaluations", "converged", "information_side"}),
-        fit=frozenset({"elbo", "iteration", "information", "loc", "scale"}),
+        attributes=f"{_END} information_side",
+        fit="elbo iteration information loc scale",
         recorded="symmetrised-vi",
     ),
     Example(
@@ -112,39 +99,24 @@ EXAMPLES = (
         {"members": 3, "epochs": 8, "batch_size": 4},
         several="members",
         axis="draw",
-        statistics=frozenset({"lp"}),
-        groups=frozenset({"training"}),
+        statistics="lp",
+        group="training",
     ),
-    Example(
-        "laplace",
-        {"draws": 40, "weights": False},
-        engines=("numpyro", "stanli", "cmdstan"),
-        groups=frozenset({"variational"}),
-        fit=frozenset({"loc", "scale_tril"}),
-        attributes=frozenset({"converged"}),
-    ),
-    Example(
-        "optimize",
-        {"starts": 1},
-        engines=("numpyro", "stanli", "cmdstan"),
-        statistics=frozenset({"lp"}),
-        attributes=frozenset({"converged"}),
-    ),
+    Example("laplace", _DRAWN, _ALL, attributes="converged", fit="loc scale_tril"),
+    Example("optimize", {"starts": 1}, _ALL, statistics="lp", attributes="converged"),
     Example(
         "dadvi",
-        {"starts": 4, "draws": 40, "weights": False},
-        groups=frozenset({"variational"}),
-        fit=frozenset({"loc", "scale_tril", "elbo"}),
-        attributes=frozenset({"gradient_evaluations", "log_density_evaluations", "converged"}),
+        {"starts": 4, **_DRAWN},
+        attributes=f"{_END} log_density_evaluations",
+        fit="loc scale_tril elbo",
     ),
     Example(
         "pathfinder",
-        {"draws": 40, "weights": False},
-        engines=("stanli", "cmdstan"),
-        statistics=FIT | {"path"},
-        groups=frozenset({"variational"}),
-        fit=frozenset({"log_ratio"}),
-        attributes=frozenset({"converged"}),
+        _DRAWN,
+        "stanli cmdstan",
+        statistics="lp log_q path",
+        attributes="converged",
+        fit="log_ratio",
     ),
 )
 
@@ -171,9 +143,8 @@ def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.Dat
     By default, skip predictions and the check of the symmetry.
     """
     arguments = {"predictive_mb": 0.0, "check_symmetry": False} | arguments
-    fields = {
-        n: arguments.pop(n) for n in [*arguments] if n in case.method.kind.__dataclass_fields__
-    }
+    own = case.method.kind.__dataclass_fields__
+    fields = {n: arguments.pop(n) for n in [*arguments] if n in own}
     method = made(case.method, **fields)
     return ob.infer(target or target_of(case), method, engine=case.engine, **arguments)
 
@@ -207,9 +178,8 @@ def stan_mixture(*variables: str) -> Target:
 @cache
 def network() -> Target:
     x = np.linspace(-1, 1, 8)[:, None]
-    return ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh")).condition(
-        x, np.sin(2 * x)
-    )
+    model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 1, "tanh"))
+    return model.condition(x, np.sin(2 * x))
 
 
 def engines_of(method: type[Method]) -> tuple[str, ...]:
@@ -222,7 +192,7 @@ def target_of(case: Case) -> Target:
     return stan_mixture() if case.by_stan else pair()
 
 
-CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines]
+CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines.split()]
 
 
 COSTLY = ("modes", "symmetrised", "mclmc", "ensemble")
@@ -234,6 +204,5 @@ def parametrised(cases: list[Case], *, runs_again: bool = False) -> pytest.MarkD
         costly = runs_again and case.method.name in COSTLY
         return [pytest.mark.stan] * (case.engine == "cmdstan") + [pytest.mark.full] * costly
 
-    return pytest.mark.parametrize(
-        "case", [pytest.param(case, marks=marks(case)) for case in cases], ids=str
-    )
+    marked = [pytest.param(case, marks=marks(case)) for case in cases]
+    return pytest.mark.parametrize("case", marked, ids=str)

@@ -107,10 +107,8 @@ def shows(source: str) -> bool:
 def test_a_cell_that_fails_or_warns_is_named(runner):
     import nbformat
 
-    for source, words in (
-        ("1 / 0", "ZeroDivisionError"),
-        ("import sys; sys.stderr.write('beware')", "beware"),
-    ):
+    beware = "import sys; sys.stderr.write('beware')"
+    for source, words in (("1 / 0", "ZeroDivisionError"), (beware, "beware")):
         cells = [nbformat.v4.new_code_cell(source, id="cell-01")]
         with pytest.raises(runner.NotebookError, match=f"cell-01 .*{words}"):
             runner.execute(nbformat.v4.new_notebook(cells=cells), "broken")

@@ -60,23 +60,14 @@ def lines(table: np.ndarray) -> list[str]:
     return [",".join(map(repr, row)) + "\n" for row in table.tolist()]
 
 
-def text(
-    chain: int = 1,
-    *,
-    draws: int = 40,
-    warmup: int = 10,
-    keep_warmup: bool = False,
-    model: str = "mix",
-    names: str = NAMES,
-) -> str:
+def text(chain=1, *, draws=40, warmup=10, keep_warmup=False, model="mix", names=NAMES):
     """One file."""
     width = len(f"{STATS},{names}".split(","))
     rows = lines(numbers(chain, draws + warmup * keep_warmup, width))
     adapted = "# Adaptation terminated\n# Step size = 0.8\n"
     rows.insert(warmup * keep_warmup, adapted)
-    said = HEADER.format(
-        model=model, draws=draws, warmup=warmup, saved=int(keep_warmup), chain=chain
-    )
+    run = {"draws": draws, "warmup": warmup, "saved": int(keep_warmup)}
+    said = HEADER.format(model=model, chain=chain, **run)
     return said + f"{STATS},{names}\n" + "".join(rows) + TIMES
 
 

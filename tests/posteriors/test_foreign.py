@@ -39,12 +39,8 @@ def test_broken_stores_are_refused(posterior, tmp_path):
     path = save(xr.DataTree.from_dict({"posterior": posterior}), tmp_path / "run.zarr")
     (path / "posterior" / "mu" / ".zarray").write_text("{")
     assert "is not a readable Zarr store" in refusal(path)
-    claims = {
-        "shape": [10**5, 10**6, 3],
-        "chunks": [1000, 1000, 3],
-        "dtype": "<f8",
-        "fill_value": 0.0,
-    }
+    claims = {"shape": [10**5, 10**6, 3], "chunks": [1000, 1000, 3]}
+    claims |= {"dtype": "<f8", "fill_value": 0.0}
     whole = {"zarr_format": 2, "order": "C", "compressor": None, "filters": None}
     (path / "posterior" / "mu" / ".zarray").write_text(json.dumps(whole | claims))
     assert "of values, but has" in refusal(path)
@@ -65,15 +61,10 @@ def test_json_is_refused(tmp_path):
 
 def test_older_names_of_statistics_are_ours(posterior, rng):
     shape = (2, 9)
-    old = xr.Dataset(
-        {
-            "divergent": (DIMS, np.zeros(shape, bool)),
-            "treedepth": (DIMS, np.ones(shape, int)),
-            "lp": (DIMS, np.zeros(shape)),
-            "lp__": (DIMS, np.ones(shape)),
-            "log_likelihood": ((*DIMS, "obs"), rng.normal(size=(*shape, 5))),
-        }
-    )
+    numbers = {"divergent": np.zeros(shape, bool), "treedepth": np.ones(shape, int)}
+    numbers |= {"lp": np.zeros(shape), "lp__": np.ones(shape)}
+    old = xr.Dataset({name: (DIMS, values) for name, values in numbers.items()})
+    old["log_likelihood"] = ((*DIMS, "obs"), rng.normal(size=(*shape, 5)))
     tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": old})
     tree.attrs["seed"] = 3
     found = adopted(tree)
@@ -96,24 +87,10 @@ def test_files_of_an_older_layout_are_read_with_their_warmup(posterior, tmp_path
 
 
 def test_names_that_differ_in_a_number_are_chains_of_one_run(tmp_path):
-    names = [
-        "a_1.csv",
-        "a_2.csv",
-        "b-1.csv",
-        "b-2.csv",
-        "c.csv",
-        "a_10.csv",
-        "run_1.nc",
-        "run_2.nc",
-    ]
-    groups = grouped([tmp_path / name for name in names])
-    assert [[path.name for path in group] for group in groups] == [
-        ["a_1.csv", "a_2.csv", "a_10.csv"],
-        ["b-1.csv", "b-2.csv"],
-        ["c.csv"],
-        ["run_1.nc"],
-        ["run_2.nc"],
-    ]
+    names = "a_1.csv a_2.csv b-1.csv b-2.csv c.csv a_10.csv run_1.nc run_2.nc"
+    groups = grouped([tmp_path / name for name in names.split()])
+    wanted = "a_1.csv a_2.csv a_10.csv, b-1.csv b-2.csv, c.csv, run_1.nc, run_2.nc"
+    assert [" ".join(path.name for path in group) for group in groups] == wanted.split(", ")
     assert [stem(group).name for group in groups] == ["a", "b", "c", "run_1", "run_2"]
     assert stem([tmp_path / "eight.schools.zarr"]).name == "eight.schools"
     assert len(grouped([tmp_path / "x" / "a_1.csv", tmp_path / "y" / "a_2.csv"])) == 2

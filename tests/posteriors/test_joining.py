@@ -13,34 +13,19 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.models.symmetry.evidence import Evidence
 
 
-def run(
-    seed: int, *, chains: int = 1, draws: int = 20, part: int = 2, **attrs: object
-) -> xr.DataTree:
+def run(seed, *, chains=1, draws=20, part=2, **attrs):
     rng = np.random.default_rng(seed)
     lead, coords = (chains, draws), {"chain": np.arange(chains), "draw": np.arange(draws)}
     dims = ("chain", "draw")
     posterior = xr.Dataset({"mu": ((*dims, "part"), rng.normal(size=(*lead, part)))}, coords)
     stats = xr.Dataset({"lp": (dims, rng.normal(size=lead))}, coords)
     data = xr.Dataset({"y": ("obs", np.arange(3.0))})
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": posterior,
-            "sample_stats": stats,
-            "log_prior": stats.rename(lp="all"),
-            "observed_data": data,
-        }
-    )
-    tree.attrs = {
-        "method": "nuts",
-        "engine": "stan",
-        "seed": seed,
-        "settings": json.dumps({"chains": chains, "draws": draws}),
-        "sampling_seconds": json.dumps([float(seed)] * chains),
-        "gradient_evaluations": 10 * seed,
-        "fingerprint": f"of {seed}",
-        "symmetry_evidence": Evidence(points=5, draws=3).to_json(),
-        **attrs,
-    }
+    groups = {"posterior": posterior, "sample_stats": stats, "observed_data": data}
+    tree = xr.DataTree.from_dict(groups | {"log_prior": stats.rename(lp="all")})
+    own = {"method": "nuts", "engine": "stan", "seed": seed, "gradient_evaluations": 10 * seed}
+    own |= {"settings": json.dumps({"chains": chains, "draws": draws}), "fingerprint": f"of {seed}"}
+    own |= {"sampling_seconds": json.dumps([float(seed)] * chains)}
+    tree.attrs = own | {"symmetry_evidence": Evidence(points=5, draws=3).to_json(), **attrs}
     return tree
 
 
@@ -55,13 +40,9 @@ def test_chains_stand_in_the_order_of_the_files(files):
     mu = [ob.open_posterior(path).posterior["mu"].values for path in files]
     np.testing.assert_array_equal(tree.posterior["mu"], np.concatenate(mu))
     assert list(tree.posterior["chain"]) == [0, 1, 2, 3]
-    assert {
-        name: dict(tree[name].sizes) for name in ("sample_stats", "log_prior", "observed_data")
-    } == {
-        "sample_stats": {"chain": 4, "draw": 20},
-        "log_prior": {"chain": 4, "draw": 20},
-        "observed_data": {"obs": 3},
-    }
+    sizes = {"chain": 4, "draw": 20}
+    held = {"sample_stats": sizes, "log_prior": sizes, "observed_data": {"obs": 3}}
+    assert {name: dict(tree[name].sizes) for name in held} == held
 
 
 def test_attributes_say_what_all_share_and_what_each_had(files):
@@ -111,9 +92,8 @@ def test_what_is_not_of_one_posterior_is_refused(other, says, tmp_path):
 
 def test_a_group_of_other_draws_is_left_out(tmp_path):
     thinned = run(2)
-    thinned["log_prior"] = xr.DataTree(
-        thinned["log_prior"].to_dataset().isel(draw=slice(None, None, 2))
-    )
+    some = thinned["log_prior"].to_dataset().isel(draw=slice(None, None, 2))
+    thinned["log_prior"] = xr.DataTree(some)
     paths = [ob.save(run(1), tmp_path / "one.nc"), ob.save(thinned, tmp_path / "two.nc")]
     tree = ob.open_posterior(paths)
     assert "log_prior" not in tree.children and tree.posterior.sizes["chain"] == 2

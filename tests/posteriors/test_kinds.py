@@ -40,13 +40,12 @@ def columns(arrays, chain=slice(None)):
     """Return scalar columns by name."""
     whole = {n: v.astype(float) if v.dtype.kind == "f" else v for n, v in arrays.items()}
     flat = {n: v[chain].reshape(-1, *v.shape[2:]) for n, v in whole.items()}
-    return {
-        entry: column
-        for name, values in flat.items()
-        for entry, column in zip(
+    found = {}
+    for name, values in flat.items():
+        found |= zip(
             bracketed(name, values.shape[1:]), values.reshape(len(values), -1).T, strict=True
         )
-    }
+    return found
 
 
 def bracketed(name, shape):
@@ -81,23 +80,15 @@ WAYS = {
     "tsv": lambda arrays, folder: as_csv(arrays, folder / "a.tsv", sep="\t"),
     "csv.gz": lambda arrays, folder: as_csv(arrays, folder / "a.csv.gz"),
     "nc": lambda arrays, folder: as_netcdf(arrays, folder / "a.nc"),
-    "zarr": lambda arrays, folder: ob.save(
-        ob.open_posterior(as_netcdf(arrays, folder / "a.nc")), folder / "a.zarr"
-    ),
+    "zarr": lambda arrays, folder: ob.save(as_view(arrays).tree, folder / "a.zarr"),
 }
 """Sources of arrays (chain, draw, ...)."""
 
 HALF = np.broadcast_to([True, True, False, False], (DRAWS, CHAINS)).T
 GOOD = {
-    "my name": fresh(3),
-    "a.b": fresh(2, 2),
-    "..c": fresh(),
-    "a$b": fresh(3),
-    "a" * 5000: fresh(2),
-    "posterior": fresh(2),
-    "lp": fresh(),
-    "b": fresh(2),
-    "b_dim_0": fresh(),
+    **{name: fresh() for name in ("..c", "lp", "b_dim_0")},
+    **{name: fresh(2) for name in ("a" * 5000, "posterior", "b")},
+    **{"my name": fresh(3), "a$b": fresh(3), "a.b": fresh(2, 2)},
     "single": fresh(2).astype(np.float32),
     "half": fresh(2).astype(np.float16),
     "truth": fresh(2) > 0,
@@ -116,9 +107,8 @@ SLASH = {"encoder/w": draws(2), "encoder/b": draws()}
 
 @pytest.mark.parametrize("way", WAYS)
 def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
-    arrays = {
-        n: v for n, v in BROKEN.items() if len(n) < 100 or way != "zarr"
-    }  # These names become file names.
+    # A store has files of these names.
+    arrays = {n: v for n, v in BROKEN.items() if len(n) < 100 or way != "zarr"}
     view = as_view(WAYS[way](arrays, tmp_path))
     assert set(view.variables) == set(arrays)
     for name, values in arrays.items():
@@ -180,9 +170,8 @@ def test_masked_draws_are_nan_and_numbers_of_pythons_are_read():
 
 
 def test_labels_that_repeat_are_replaced_by_places():
-    view = as_view(
-        dataset({"mu": draws(3)}).assign_coords(axis0_3=["a", "a", "b"], axis2_3=["a", "a", "b"])
-    )
+    labels = ["a", "a", "b"]
+    view = as_view(dataset({"mu": draws(3)}).assign_coords(axis0_3=labels, axis2_3=labels))
     assert view.draws().names == ("mu[0]", "mu[1]", "mu[2]")
 
 

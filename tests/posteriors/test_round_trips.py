@@ -31,19 +31,12 @@ def tree(rng):
         attrs={"note": "of draws"},
     )
     posterior["mu"].attrs["units"] = "m"
-    stats = xr.Dataset(
-        {
-            "diverging": (dims, rng.random(shape) < 0.2),
-            "tree_depth": (dims, rng.integers(1, 9, size=shape)),
-            "lp": (dims, rng.normal(size=shape)),
-            "own": (dims, rng.normal(size=shape)),
-        },
-        coords=coords,
-    )
+    numbers = {"diverging": rng.random(shape) < 0.2, "tree_depth": rng.integers(1, 9, size=shape)}
+    numbers |= {name: rng.normal(size=shape) for name in ("lp", "own")}
+    stats = xr.Dataset({name: (dims, values) for name, values in numbers.items()}, coords)
     data = xr.Dataset({"y": ("obs", np.arange(4.0)), "N": 4})
-    tree = xr.DataTree.from_dict(
-        {"posterior": posterior, "sample_stats": stats, "observed_data": data}
-    )
+    groups = {"posterior": posterior, "sample_stats": stats, "observed_data": data}
+    tree = xr.DataTree.from_dict(groups)
     tree.attrs = {"target": "t", "seed": 3, "settings": json.dumps({"draws": 20})}
     return tree
 

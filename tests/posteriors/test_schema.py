@@ -43,7 +43,6 @@ def test_where_nothing_is_described_there_is_nothing(attributes):
 
 def test_schema_loads_no_jax():
     script = "import sys, onebasin.posteriors.schema; print('jax' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"

@@ -18,13 +18,9 @@ CHAINS, DRAWS = 3, 20
 def table(rng):
     """Make a table as R's `posterior` writes it: three chains of 20 draws of two entries of `mu`."""
     mu = rng.normal(size=(CHAINS, DRAWS, 2))
-    columns = {
-        ".chain": np.repeat(np.arange(1, CHAINS + 1), DRAWS),
-        ".iteration": np.tile(np.arange(1, DRAWS + 1), CHAINS),
-        ".draw": np.arange(1, CHAINS * DRAWS + 1),
-        "mu[1]": mu[..., 0].ravel(),
-        "mu[2]": mu[..., 1].ravel(),
-    }
+    chain, iteration = (each.ravel() + 1 for each in np.indices((CHAINS, DRAWS)))
+    columns = {".chain": chain, ".iteration": iteration, ".draw": np.arange(len(chain)) + 1}
+    columns |= {f"mu[{k + 1}]": mu[..., k].ravel() for k in range(2)}
     return pd.DataFrame(columns), mu
 
 

@@ -106,9 +106,8 @@ def faults_of_result(name: str, value: Any) -> Iterator[str]:
     if annotation in (None, "None", inspect.Signature.empty):
         return
     parts = sections(value.__doc__)
-    if name not in PUBLIC and not fields_of(
-        value
-    ):  # a method without arguments: its one line says it
+    # Of a method without arguments its one line says it.
+    if name not in PUBLIC and not fields_of(value):
         if not parts[""]:
             yield "no summary"
     elif not parts.get("Returns"):

@@ -20,13 +20,9 @@ MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
 def draws_of(model: BayesianNetwork, chains: int, draws: int, sd: float = 1.0) -> xr.DataTree:
     rng = np.random.default_rng(0)
-    variables = {
-        name: (
-            ("chain", "draw", *model.network.dims[name]),
-            sd * rng.normal(size=(chains, draws, *shape)),
-        )
-        for name, shape in model.network.shapes.items()
-    }
+    dims, shapes, lead = model.network.dims, model.network.shapes, (chains, draws)
+    drawn = {n: sd * rng.normal(size=(*lead, *shape)) for n, shape in shapes.items()}
+    variables = {n: (("chain", "draw", *dims[n]), value) for n, value in drawn.items()}
     tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
     tree.attrs = {"model": model.describe()}
     return tree
@@ -34,15 +30,9 @@ def draws_of(model: BayesianNetwork, chains: int, draws: int, sd: float = 1.0) -
 
 def images(num: int) -> Dataset:
     rng = np.random.default_rng(1)
-    return Dataset(
-        name="made up",
-        x=rng.uniform(size=(num, 4)),
-        y=rng.integers(3, size=num),
-        feature_names=("a", "b", "c", "d"),
-        target_names=("0", "1", "2"),
-        task="classification",
-        source="made up",
-    )
+    x, y = rng.uniform(size=(num, 4)), rng.integers(3, size=num)
+    names = {"feature_names": ("a", "b", "c", "d"), "target_names": ("0", "1", "2")}
+    return Dataset(name="made up", x=x, y=y, task="classification", source="made up", **names)
 
 
 @pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
@@ -92,20 +82,10 @@ def test_score_of_the_truth_itself():
 
 
 PRUNED = BayesianNetwork(Network(2, (2,), 1, activation="tanh"))
-MEAN = {
-    "W1": np.asarray([[4.0, -1.0], [0.5, 2.0]]),
-    "b1": np.asarray([0.3, -0.2]),
-    "W2": np.asarray([[-3.0], [0.1]]),
-    "b2": np.asarray([0.7]),
-    "sigma": np.asarray(0.5),
-}
-SD = {
-    "W1": np.asarray([[0.9, 0.1], [0.4, 0.5]]),
-    "b1": np.asarray([0.01, 2.0]),
-    "W2": np.asarray([[0.2], [0.05]]),
-    "b2": np.asarray([0.3]),
-    "sigma": np.asarray(0.02),
-}
+MEAN = {"W1": [[4.0, -1.0], [0.5, 2.0]], "b1": [0.3, -0.2], "W2": [[-3.0], [0.1]], "b2": [0.7]}
+MEAN = {name: np.asarray(value) for name, value in (MEAN | {"sigma": 0.5}).items()}
+SD = {"W1": [[0.9, 0.1], [0.4, 0.5]], "b1": [0.01, 2.0], "W2": [[0.2], [0.05]], "b2": [0.3]}
+SD = {name: np.asarray(value) for name, value in (SD | {"sigma": 0.02}).items()}
 
 
 def planted(mean, sd, model, num=40) -> GaussianFit:
@@ -117,9 +97,8 @@ def planted(mean, sd, model, num=40) -> GaussianFit:
         raw = (raw - raw.mean(axis=0)) / raw.std(axis=0, ddof=1)
         return (mean[name] + sd[name] * raw)[None]
 
-    variables = {
-        name: (("chain", "draw", *model.network.dims.get(name, ())), draws(name)) for name in mean
-    }
+    dims = {n: ("chain", "draw", *model.network.dims.get(n, ())) for n in mean}
+    variables = {name: (dims[name], draws(name)) for name in mean}
     tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
     tree.attrs |= {"model": model.describe(), "method": "nuts"}
     return fit_gaussian(tree)

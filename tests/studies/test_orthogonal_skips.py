@@ -36,9 +36,8 @@ def fake_fit(target: NetworkTarget, settings: Advi, seed: int) -> xr.DataTree:
     """Return a fit that determines only the two output weights, and therefore only two units."""
     tree = fake_posterior(target, "advi-meanfield", "numpyro", settings, seed)
     shapes = target.model.network.shapes
-    sizes = [
-        int(np.prod(shapes[name])) for name in sorted(shapes)
-    ]  # The order of the vector; sigma follows.
+    # The order of the vector; sigma follows.
+    sizes = [int(np.prod(shapes[name])) for name in sorted(shapes)]
     known = np.repeat([name == "W3" for name in (*sorted(shapes), "sigma")], [*sizes, 1])
     loc, scale = np.where(known, 1.0, 0.0), np.where(known, 0.05, 1.0)
     dims = ("evaluation", "param")

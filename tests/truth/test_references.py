@@ -72,10 +72,8 @@ def test_kept_draws_have_mixed(name):
     draws = varying(draws_of(name)[1])
     assert draws.shape[0] * draws.shape[1] == 1000
     assert np.isfinite(draws).all()
-    rhat, ess = (
-        function(draws, chain_axis=0, draw_axis=1)
-        for function in (array_stats.rhat, array_stats.ess)
-    )
+    how = {"chain_axis": 0, "draw_axis": 1}
+    rhat, ess = (function(draws, **how) for function in (array_stats.rhat, array_stats.ess))
     # Chains of 100 independent draws: R-hat is 1.00 with an error of 0.01.
     assert rhat.max() < 1.05
     assert ess.min() > 500

@@ -18,14 +18,8 @@ pytestmark = pytest.mark.full
 ALL = {kind.name: kind for kind in (*KINDS, *QUESTIONS)}
 QUICK = ("mixture of three", "hierarchy not centred", "two modes that chains cannot leave")
 MORE = (
-    "clusters with correlations",
-    "regression",
-    "mass at a bound",
-    "two breaks",
-    "too few draws of nearly collinear inputs",
-    "two modes that chains cross",
-    "sorted by hand",
-    "phase",
+    *("clusters with correlations", "regression", "mass at a bound", "two breaks", "phase"),
+    *("too few draws of nearly collinear inputs", "two modes that chains cross", "sorted by hand"),
 )
 
 
@@ -66,9 +60,8 @@ def test_what_is_wrong_is_seen(rng):
     assert "sd of x[0]" in differ(draws, {"x": Moments.exact([0, 0], [1.3, 1])})[0]
     assert quality(draws["x"]) == "sound"
     assert quality(draws["x"][:, :60]) == "unsound"
-    target = ob.stan_program(
-        "parameters { vector[2] x; } model { x[1] ~ normal(0, 1); x[2] ~ normal(0, 2); }"
-    )
+    model = "model { x[1] ~ normal(0, 1); x[2] ~ normal(0, 2); }"
+    target = ob.stan_program("parameters { vector[2] x; }" + model)
     tree, swapped = (
         xr.DataTree.from_dict({"posterior": xr.Dataset({"x": (("chain", "draw", "k"), values)})})
         for values in (draws["x"], draws["x"][..., ::-1].copy())

@@ -30,6 +30,7 @@ def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[
 
 PARTS = {"k": (3, 3, 2, 5), "c": (5,), "d": (20, 6)}
 STREAM = {"s": (4, 6), "u": (6, 5), "v": (5, 6), "w": (6, 7), "x": (7, 3)}
+SLICES, GATES = ("d:0[0:8],e", "d:0[8:20],+-f:1", "d:1"), {"r": (5, 15), "i": (2, 15), "b": (15,)}
 HIDDEN_MARKOV = Exchangeable({"A": (0, 1), "mu": 0})
 CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
     "mixture": ((Exchangeable({"mu": 0, "sigma": 0}),), {"mu": (5,), "sigma": (5,), "nu": (2,)}),
@@ -44,23 +45,11 @@ CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
     "hidden Markov": ((HIDDEN_MARKOV,), {"A": (5, 5), "mu": (5,)}),
     "transitions alone": ((Exchangeable({"A": (0, 1)}),), {"A": (4, 4)}),
     "large hidden Markov": ((HIDDEN_MARKOV,), {"A": (9, 9), "mu": (9,)}),
-    "two mixtures": (
-        (Exchangeable({"mu": 0}), Exchangeable({"nu": 0}, flips=True)),
-        {"mu": (4,), "nu": (3, 2)},
-    ),
+    "two mixtures": (as_symmetry(("mu", "+-nu")), {"mu": (4,), "nu": (3, 2)}),
     "flattened channels": (as_symmetry(("k:3,c,d:0[2,2,*5]", "+-d:1,o")), PARTS | {"o": (6,)}),
-    "slices": (
-        as_symmetry(("d:0[0:8],e", "d:0[8:20],+-f:1", "d:1")),
-        PARTS | {"e": (8,), "f": (2, 12)},
-    ),
-    "a stream": (
-        as_symmetry(("s:1,u,v:1,w", *(f"{a}:1,{b}" for a, b in ("uv", "wx")), "x:1")),
-        STREAM,
-    ),
-    "gates": (
-        as_symmetry(("r:0:1[3,*5],i:1[3,*5],b:0[3,*5]",)),
-        {"r": (5, 15), "i": (2, 15), "b": (15,)},
-    ),
+    "slices": (as_symmetry(SLICES), PARTS | {"e": (8,), "f": (2, 12)}),
+    "a stream": (as_symmetry(("s:1,u,v:1,w", "u:1,v", "w:1,x", "x:1")), STREAM),
+    "gates": (as_symmetry("r:0:1[3,*5],i:1[3,*5],b:0[3,*5]"), GATES),
 }
 
 
@@ -84,15 +73,7 @@ class Planted:
         return self.group.compose(self.hidden, found)
 
 
-def plant(
-    symmetry: Symmetry,
-    shapes: dict[str, tuple[int, ...]],
-    rng: np.random.Generator,
-    *,
-    noise: float = 0.05,
-    lead: tuple[int, int] = (2, 15),
-    dtype: type = np.float64,
-) -> Planted:
+def plant(symmetry, shapes, rng, *, noise=0.05, lead=(2, 15), dtype=np.float64):
     """Draw a truth, noise around it, and a group element for every draw."""
     group = Group(symmetry, shapes)
     clean = {
@@ -105,22 +86,14 @@ def plant(
 
 def same_everywhere(element: Element) -> bool:
     """Return whether all draws have the same permutations, signs and complements."""
-    return all(
-        bool((array == array[0, 0]).all())
-        for part in element
-        for array in part
-        if array is not None
-    )
+    arrays = (array for part in element for array in part if array is not None)
+    return all(bool((array == array[0, 0]).all()) for array in arrays)
 
 
 def equal(first: Element, second: Element) -> bool:
     """Return whether two elements are the same."""
-    return all(
-        np.array_equal(a, b)
-        for part, other in zip(first, second, strict=True)
-        for a, b in zip(part, other, strict=True)
-        if a is not None
-    )
+    pairs = (zip(a, b, strict=True) for a, b in zip(first, second, strict=True))
+    return all(np.array_equal(a, b) for pair in pairs for a, b in pair if a is not None)
 
 
 def price(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:

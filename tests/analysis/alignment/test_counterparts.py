@@ -40,22 +40,15 @@ def both_aligned(both):
     return ob.align(arrays, ARRAYS), ob.align(apart, APART)
 
 
-def in_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
-    return {
-        "mu": np.stack([dataset[f"mu{k}"].values for k in (1, 2, 3)], axis=-1),
-        "sigma": dataset["sigma"].values[..., [0, 1, 3]],
-        "theta": dataset["theta"].values,
-    }
-
-
 def test_components_apart_are_aligned_as_those_of_arrays(both, both_aligned):
     apart, (expected, found) = both[1], both_aligned
     aligned = found.posterior["posterior"]
-    for name, values in in_arrays(aligned).items():
+    mu = np.stack([aligned[f"mu{k}"].values for k in (1, 2, 3)], axis=-1)
+    ours = {"mu": mu, "sigma": aligned["sigma"].values[..., [0, 1, 3]]}
+    for name, values in (ours | {"theta": aligned["theta"].values}).items():
         np.testing.assert_array_equal(values, expected.posterior["posterior"][name].values)
-    np.testing.assert_array_equal(
-        aligned["sigma"].values[..., 2], apart["posterior"]["sigma"].values[..., 2]
-    )
+    before = apart["posterior"]["sigma"].values
+    np.testing.assert_array_equal(aligned["sigma"].values[..., 2], before[..., 2])
     np.testing.assert_allclose(found.distance_after, expected.distance_after, rtol=1e-10)
     again = ob.align(apart, APART, reference=found)
     np.testing.assert_array_equal(again.element[0].permutation, found.element[0].permutation)

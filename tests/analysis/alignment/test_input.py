@@ -68,9 +68,8 @@ def test_what_nothing_declares_is_found_in_the_draws_and_said(switching):
     assert "Declare `mu,sigma` before the next run" in found.caveat
     assert asked.found == ()
     for name in ("mu", "sigma"):
-        xr.testing.assert_identical(
-            found.posterior["posterior"][name], asked.posterior["posterior"][name]
-        )
+        one, other = (each.posterior["posterior"][name] for each in (found, asked))
+        xr.testing.assert_identical(one, other)
 
 
 def test_words_are_meant_of_the_variables_as_they_are(rng):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment import align, descent
 from onebasin.analysis.alignment.alignment import (
     AlignmentReference,
     cost_matrices,
     distance,
     targets,
 )
-from onebasin.analysis.alignment.descent import assign
+from onebasin.analysis.alignment.descent import assign, improve
 from onebasin.analysis.alignment.draws import move
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
@@ -43,9 +43,7 @@ def optimum(group: Group, values: dict[str, np.ndarray], reference: dict) -> np.
             for p in element
         )
         moved = view.stack(group.act(everywhere, values), 2)
-        gap = sum(
-            ((moved[n] - reference[n]) ** 2).reshape(*lead, -1).sum(axis=-1) for n in reference
-        )
+        gap = sum(((moved[n] - reference[n]) ** 2).reshape(*lead, -1).sum(-1) for n in reference)
         best = np.minimum(best, gap)
     return best
 
@@ -98,9 +96,9 @@ def test_costs_of_assignments_are_distances_up_to_a_constant(case, rng):
     gaps = []
     for _ in range(20):
         order = group.random(rng, (6,))[0].permutation
-        best = (
-            None if signs is None else np.take_along_axis(signs, order[:, :, None], axis=2)[..., 0]
-        )
+        best = None
+        if signs is not None:
+            best = np.take_along_axis(signs, order[:, :, None], axis=2)[..., 0]
         moved = move(values, symmetry, (Permuted(order, best),), names)
         gaps.append(distance(moved, reference, names) - price(costs, order))
     np.testing.assert_allclose(gaps, np.broadcast_to(gaps[0], (20, 6)), rtol=1e-10, atol=1e-10)
@@ -128,3 +126,31 @@ def test_certified_assignments_equal_solved_ones(rng):
     orders = np.array([e[0].permutation for e in group.elements()])
     every = np.stack([price(costs, np.tile(order, (300, 1))) for order in orders])
     np.testing.assert_allclose(price(costs, found), every.min(axis=0), rtol=1e-12)
+
+
+def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monkeypatch):
+    symmetry, shapes = chain(3, 5, 4, 6, 2)
+    planted = plant(symmetry, shapes, rng, noise=0.1, lead=(1, 20))
+    values = {n: planted.seen[n].values[0] for n in planted.scales}
+    mean = {n: v[0] for n, v in values.items()}
+    reference = AlignmentReference(mean, {n: np.array(1.0) for n in values})
+    solved = []
+    plain = descent.solve
+
+    def counted(seen, block, part, *rest):
+        solved.append((symmetry.index(block), len(part.permutation)))
+        return plain(seen, block, part, *rest)
+
+    monkeypatch.setattr("onebasin.analysis.alignment.descent.solve", counted)
+    settled = np.ones((20, 3), bool)
+    settled[:5, 1] = False
+    settled[:5, 2] = False
+    parts = planted.group.identity((20,))
+    moved = improve(symmetry, values, reference, parts, settled)
+    assert solved == [(1, 5), (2, 5)]
+    changed = (moved[1].permutation != parts[1].permutation).any(axis=1)
+    assert changed[:5].any()
+    assert not changed[5:].any()
+    # What moved in the second block opens the first again; the third was solved after it.
+    last = (moved[2].permutation != parts[2].permutation).any(axis=1)
+    np.testing.assert_array_equal(settled, np.stack([~changed, ~last, np.ones(20, bool)], axis=1))

@@ -39,9 +39,8 @@ def test_another_posterior_gives_its_own_labels(case, rng):
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_draw_keeps_its_labels(case, rng):
     planted = plant(*CASES[case], rng)
-    found = align(
-        planted.seen, planted.group.symmetry, scales=planted.scales, reference_draw=(1, 3)
-    )
+    symmetry, scales = planted.group.symmetry, planted.scales
+    found = align(planted.seen, symmetry, scales=scales, reference_draw=(1, 3))
     one = tuple(type(p)(*(None if a is None else a[1, 3] for a in p)) for p in found.element)
     assert equal(one, planted.group.identity())
 

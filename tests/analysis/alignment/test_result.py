@@ -100,9 +100,8 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
     again = align(dataset(shuffled(rng, values)), MIXTURE, reference=first)
     assert first.converged
     for name in values:
-        np.testing.assert_array_equal(
-            again.posterior["posterior"][name], first.posterior["posterior"][name]
-        )
+        two, one = (each.posterior["posterior"][name] for each in (again, first))
+        np.testing.assert_array_equal(two, one)
     assert again.rule.reference == "alignment"
     assert again.rule.scales == first.rule.scales
     assert again.cost[-1] == pytest.approx(first.cost[-1], rel=1e-9)

@@ -47,14 +47,10 @@ def test_no_order_with_signs_is_closer_to_the_reference(size, rng):
     while some := list(islice(elements, 5000)):
         order, signs = (np.stack(each) for each in zip(*some, strict=True))
         for draw in range(3):
-            tried = part.act(
-                {n: np.broadcast_to(v[draw], (len(some), *v[draw].shape)) for n, v in few.items()},
-                order,
-                signs,
-            )
-            distance = sum(
-                np.square((tried[n] - mean[n]) / scales[n]).sum(axis=(1, 2)) for n in few
-            )
+            shape = (len(some),)
+            wide = {n: np.broadcast_to(v[draw], shape + v[draw].shape) for n, v in few.items()}
+            tried = part.act(wide, order, signs)
+            distance = sum(np.square((tried[n] - mean[n]) / scales[n]).sum((1, 2)) for n in few)
             best[draw] = min(best[draw], distance.min())
     np.testing.assert_allclose(found.distance_after[0, ::20], best, rtol=1e-9)
 
@@ -63,11 +59,8 @@ def test_what_no_rotation_changes_stays_and_loadings_become_those_simulated(rng)
     values = factors(rng, 3)
     found, moved = aligned(rotated(values, rng))
     for first, second in (("load", "load"), ("scores", "load")):
-        np.testing.assert_allclose(
-            moved[first] @ np.swapaxes(moved[second], 2, 3),
-            values[first] @ np.swapaxes(values[second], 2, 3),
-            atol=1e-12,
-        )
+        one, other = (v[first] @ np.swapaxes(v[second], 2, 3) for v in (moved, values))
+        np.testing.assert_allclose(one, other, atol=1e-12)
     mean, simulated = moved["load"].mean(axis=(0, 1)), values["load"].mean(axis=(0, 1))
     cosines = np.abs(mean.T @ simulated) / np.linalg.norm(mean, axis=0)[:, None]
     found_lengths, lengths = sorted(cosines.max(axis=1)), sorted(np.linalg.norm(simulated, axis=0))

@@ -26,22 +26,14 @@ def residual(seed):
         return jnp.asarray(rng.normal(size=shape) / np.sqrt(np.prod(shape[:-1])), jnp.float32)
 
     def block():
-        return {
-            "up": draw(STREAM, INNER),
-            "bias": draw(INNER),
-            "down": draw(INNER, STREAM),
-            "scale": draw(STREAM),
-        }
+        shapes = {"up": (STREAM, INNER), "bias": (INNER,), "down": (INNER, STREAM)}
+        shapes["scale"] = (STREAM,)
+        return {name: draw(*shape) for name, shape in shapes.items()}
 
     stem = {"kernel": draw(3, 3, 2, STREAM), "bias": draw(STREAM)}
     blocks = {f"b{k}": block() for k in range(BLOCKS)}
-    return {
-        "stem": stem,
-        **blocks,
-        "head": draw(16 * STREAM, 3),
-        "steps": np.array(3),
-        "name": "net",
-    }
+    rest = {"steps": np.array(3), "name": "net"}
+    return {"stem": stem, **blocks, "head": draw(16 * STREAM, 3), **rest}
 
 
 @jax.numpy_rank_promotion("allow")
@@ -60,26 +52,18 @@ def shuffled(params, seed):
     """The same network with its channels in another order, by indexing alone."""
     rng = np.random.default_rng(seed)
     s = rng.permutation(STREAM)
-    out = {
-        **params,
-        "stem": {"kernel": params["stem"]["kernel"][..., s], "bias": params["stem"]["bias"][s]},
-    }
+    stem = params["stem"]
+    out = {**params, "stem": {name: stem[name][..., s] for name in ("kernel", "bias")}}
     for k in range(BLOCKS):
         i, b = rng.permutation(INNER), params[f"b{k}"]
-        out[f"b{k}"] = {
-            "up": b["up"][s][:, i],
-            "bias": b["bias"][i],
-            "down": b["down"][i][:, s],
-            "scale": b["scale"][s],
-        }
+        up, down = b["up"][s][:, i], b["down"][i][:, s]
+        out[f"b{k}"] = {"up": up, "bias": b["bias"][i], "down": down, "scale": b["scale"][s]}
     head = params["head"].reshape(16, STREAM, 3)[:, s].reshape(16 * STREAM, 3)
     return {**out, "head": head}
 
 
 def leaves(tree):
-    return [
-        np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(tree) if not isinstance(leaf, str)
-    ]
+    return [np.asarray(each) for each in jax.tree.leaves(tree) if not isinstance(each, str)]
 
 
 def loss(p):
@@ -92,9 +76,7 @@ def test_shuffled_copies_coincide_exactly_and_keep_their_structure():
     found = ob.align(given, SYMMETRY, apply=apply, x=X, reference="a")
     for name, aligned in found.networks.items():
         assert jax.tree_util.tree_structure(aligned) == jax.tree_util.tree_structure(net)
-        assert all(
-            np.array_equal(a, b) for a, b in zip(leaves(aligned), leaves(net), strict=True)
-        ), name
+        assert all(map(np.array_equal, leaves(aligned), leaves(net))), name
     assert aligned["name"] == "net" and isinstance(aligned["head"], jax.Array)
     assert (found.distance_after == 0).all() and (found.distance_before[0, 1:] > 1).all()
     (stream, first, _) = found.permutations["b"]

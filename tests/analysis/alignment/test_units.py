@@ -13,14 +13,8 @@ from onebasin.models.symmetry.group import Group
 from .conftest import CASES, dataset, plant
 
 SCALED = ["mixture", "network", "tanh network", "two hidden layers", "factors", "hidden Markov"]
-SHIFTED = [
-    "mixture",
-    "network",
-    "two hidden layers",
-    "hidden Markov",
-    "transitions alone",
-    "large hidden Markov",
-]
+SHIFTED = ["mixture", "network", "two hidden layers", "hidden Markov"]
+SHIFTED += ["transitions alone", "large hidden Markov"]
 OFFSETS = [(1e3, 1e-9), (1e9, 1e-3), (-1e12, 0.1)]
 UNITS = [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e160, 1e300]
 
@@ -65,9 +59,8 @@ def test_elements_are_the_same_far_from_zero(name, reference, offset, digits, rn
     expected = align(dataset(values), symmetry, reference=reference)
     found = align(_moved(values, 1.0, offset), symmetry, reference=reference)
     _same(found, expected)
-    np.testing.assert_allclose(
-        found.distance_after, expected.distance_after, rtol=digits, atol=digits
-    )
+    apart, wanted = found.distance_after, expected.distance_after
+    np.testing.assert_allclose(apart, wanted, rtol=digits, atol=digits)
 
 
 @pytest.mark.parametrize("offset", [1e15, 1e17])

@@ -11,27 +11,23 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.cli.main import main
 
+from ..conftest import tree_of
+
 SHARE = 0.7
 """Of the observations, those near -1; the others are near 1."""
 Y = np.where(np.arange(60) < 60 * SHARE, -1.0, 1.0)
 
 
-def tree_of(mu, **stats):
+def posterior_of(mu):
     dims = ("chain", "draw")
-    groups = {
-        "posterior": xr.Dataset({"mu": (dims, mu)}),
-        "log_likelihood": xr.Dataset({"y": ((*dims, "obs"), norm.logpdf(Y, mu[..., None], 0.4))}),
-        "observed_data": xr.Dataset({"y": ("obs", Y)}),
-    }
-    if stats:
-        groups["sample_stats"] = xr.Dataset({n: (dims, v) for n, v in stats.items()})
-    return xr.DataTree.from_dict(groups)
+    terms, data = ((*dims, "obs"), norm.logpdf(Y, mu[..., None], 0.4)), {"y": ("obs", Y)}
+    return tree_of(posterior={"mu": (dims, mu)}, log_likelihood={"y": terms}, observed_data=data)
 
 
 @pytest.fixture
 def tree(rng):
     """Four chains, of which the third is in a mode of its own."""
-    return tree_of(np.array([-1, -1, 1, -1.0])[:, None] + 0.02 * rng.normal(size=(4, 100)))
+    return posterior_of(np.array([-1, -1, 1, -1.0])[:, None] + 0.02 * rng.normal(size=(4, 100)))
 
 
 @pytest.mark.parametrize("method", ["stacking", "BB-pseudo-BMA", "pseudo-BMA"])
@@ -47,10 +43,8 @@ def test_the_table_is_that_of_arviz(tree, method):
 
 
 def test_models_get_the_weights_of_their_observations(rng):
-    models = {
-        name: tree_of(at + 0.02 * rng.normal(size=(2, 100)))
-        for name, at in (("low", -1.0), ("high", 1.0))
-    }
+    noise = {"low": -1.0, "high": 1.0}
+    models = {n: posterior_of(m + 0.02 * rng.normal(size=(2, 100))) for n, m in noise.items()}
     found = ob.compare_models(models)
     assert found.weights.to_numpy() == pytest.approx([SHARE, 1 - SHARE], abs=1e-3)
 
@@ -71,8 +65,7 @@ def named(rng, names):
     mu = 1.0 + 0.1 * rng.normal(size=(4, 250))
     terms = -0.5 * (np.array([y[n] for n in names]) - mu[..., None]) ** 2
     data = xr.Dataset({"y": (("chain", "draw", "row"), terms)}, coords={"row": list(names)})
-    posterior = xr.Dataset({"mu": (("chain", "draw"), mu)})
-    return xr.DataTree.from_dict({"posterior": posterior, "log_likelihood": data})
+    return tree_of(posterior={"mu": (("chain", "draw"), mu)}, log_likelihood=data)
 
 
 @pytest.mark.parametrize("order", ["hgfedcba", "cabdhefg"])
@@ -91,10 +84,8 @@ def test_a_difference_is_seen_from_two_standard_errors_on(shift, clear):
     rng = np.random.default_rng(3)
     y, noise = rng.normal(size=100), 0.02 * rng.normal(size=(2, 4, 250))
     terms = [-0.5 * (y - m[..., None]) ** 2 for m in (noise[0], shift + noise[1])]
-    trees = [
-        {"posterior": {"m": m}, "log_likelihood": {"y": t}}
-        for m, t in zip(noise, terms, strict=True)
-    ]
+    pairs = zip(noise, terms, strict=True)
+    trees = [{"posterior": {"m": m}, "log_likelihood": {"y": t}} for m, t in pairs]
     found = ob.compare_models({"right": trees[0], "shifted": trees[1]})
     row = found.table.iloc[1]
     assert (row["elpd_diff"] < -2 * row["dse"]) == clear == (len(found.alike) == 1)

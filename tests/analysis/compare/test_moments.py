@@ -79,11 +79,8 @@ def test_what_cannot_be_computed_agrees_with_nothing(make_mcmc, rng, monkeypatch
 
     trees = [make_mcmc({"mu": rng.normal(size=SHAPE)}) for _ in range(2)]
     assert compare_moments(*trees).verdict == "agree"
-    monkeypatch.setattr(
-        distances,
-        "summary",
-        lambda draws, whole=distances.summary: whole(draws).assign(mcse_mean=np.nan),
-    )
+    whole = distances.summary
+    monkeypatch.setattr(distances, "summary", lambda v: whole(v).assign(mcse_mean=np.nan))
     found = compare_moments(*trees)
     assert found.verdict == "undecided"
     assert found.gated == ("mu[0]", "mu[1]", "mu[2]")
@@ -116,10 +113,8 @@ def test_an_sd_that_is_too_small_differs_and_chance_does_not(make_mcmc, rng):
 @pytest.mark.parametrize(("chains", "draws", "size", "rho"), [(4, 60, 2, 0.0), (4, 250, 10, 0.5)])
 def test_equal_distributions_are_called_different_in_at_most_five_percent(chains, draws, size, rho):
     rng, repeats = np.random.default_rng(31), 60
-    pairs = (
-        [{"x": autoregression(rng, rho, (chains, draws, size))} for _ in range(2)]
-        for _ in range(repeats)
-    )
+    shape = (chains, draws, size)
+    pairs = ([{"x": autoregression(rng, rho, shape)} for _ in "ab"] for _ in range(repeats))
     found = [compare_moments(*pair).verdict for pair in pairs]
     # Of 60 comparisons with a rate of 0.03, more than 6 differ once in 300 runs.
     assert found.count("differ") <= 6, found.count("differ")
@@ -167,10 +162,8 @@ def test_computed_quantities_that_may_carry_labels_are_left_out_and_named(eviden
         **({} if evidence is None else {schema.SYMMETRY_EVIDENCE: evidence.to_json()}),
     }
     trees = {}
-    for name in "ab":
-        mu = rng.normal(size=(4, 500, 2)) * 0.1 + [-1.0, 1.0]
-        if name == "b":
-            mu = mu[..., ::-1]
+    for name, order in (("a", 1), ("b", -1)):
+        mu = (rng.normal(size=(4, 500, 2)) * 0.1 + [-1.0, 1.0])[..., ::order]
         draws = {"mu": mu, "tau": rng.normal(size=(4, 500)), "total": mu.sum(axis=-1)}
         # Counts follow the labels, which differ between the two posteriors.
         counts = rng.poisson(np.exp(mu + 2.0))

@@ -10,6 +10,7 @@ import xarray as xr
 from scipy.stats import norm, t
 
 import onebasin as ob
+from onebasin.analysis.summaries.variational import variational_summary
 from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import (
     khat_of_weights,
@@ -19,6 +20,9 @@ from onebasin.posteriors.pareto import (
     tails_of,
     worth,
 )
+from onebasin.posteriors.view import as_view
+
+from ..conftest import dataset, tree_of
 
 DRAWS = 4000
 
@@ -69,19 +73,12 @@ def tree(rng, *, k: float = 0.4, tail: float = 0.0, drift: float = 0.0) -> xr.Da
     changes = {"a": [0.01 * drift, 0.0, 0.0, 0.0], "b": np.zeros(4)}
     errors = np.array([0.01, 0.005, 0.005, 0.005])
     moved = {n: (("value", "statistic"), np.stack([c, errors])) for n, c in changes.items()}
-    stats = {"lp": log_ratio[rows], "log_q": np.zeros(1000)}
-    return xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {n: (("chain", "draw"), v[rows][None]) for n, v in values.items()}
-            ),
-            "sample_stats": xr.Dataset({n: (("chain", "draw"), v[None]) for n, v in stats.items()}),
-            "weighted": xr.Dataset({n: ("sample", v) for n, v in values.items()}),
-            "variational": xr.Dataset(
-                {"log_ratio": ("sample", log_ratio), "log_weight": ("sample", log_weight)}
-            ),
-            "drift": xr.Dataset(moved),
-        }
+    return tree_of(
+        posterior=dataset({n: v[rows][None] for n, v in values.items()}),
+        sample_stats=dataset({"lp": log_ratio[rows][None], "log_q": np.zeros((1, 1000))}),
+        weighted={n: ("sample", v) for n, v in values.items()},
+        variational={"log_ratio": ("sample", log_ratio), "log_weight": ("sample", log_weight)},
+        drift=moved,
     )
 
 
@@ -169,17 +166,15 @@ def test_several_fits_agree_modulo_labels_or_are_not_used(
     assert ("The fits disagree" in found.judgement.sentence) == follows
 
 
-def plain(rng, sds: tuple[float, ...], **shifts: float) -> xr.DataTree:
+def plain(rng, sds: tuple[float, ...], *, mean: float = 0.0) -> xr.DataTree:
     """Draws of a normal fit of standard normals, with sds of its own and a shift of its first mean."""
-    shift = shifts.get("mean", 0.0)
     z = rng.permuted(np.tile(norm.ppf((np.arange(DRAWS) + 0.5) / DRAWS), (len(sds), 1)), axis=1)
     x = np.array(sds)[:, None] * z
-    x[0] += shift
+    x[0] += mean
     log_q = (-0.5 * z**2 - np.log(sds)[:, None]).sum(axis=0)
-    stats = {"lp": -0.5 * (x**2).sum(axis=0), "log_q": log_q}
-    posterior = xr.Dataset({f"x{i}": (("chain", "draw"), v[None]) for i, v in enumerate(x)})
-    statistics = xr.Dataset({n: (("chain", "draw"), v[None]) for n, v in stats.items()})
-    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": statistics})
+    stats = dataset({"lp": -0.5 * (x**2).sum(axis=0)[None], "log_q": log_q[None]})
+    posterior = dataset({f"x{i}": v[None] for i, v in enumerate(x)})
+    tree = tree_of(posterior=posterior, sample_stats=stats)
     tree.attrs["method"] = "advi-meanfield"
     return tree
 
@@ -239,11 +234,8 @@ def test_a_standard_deviation_needs_a_tail_that_has_a_variance():
 def test_numbers_that_cannot_be_computed_are_not_claimed():
     """A draw without weight matters to nothing, however large; one with weight that is infinite to everything."""
     values = np.random.default_rng(4).normal(size=(DRAWS, 1))
-    for first, value, lacks in (
-        (-np.inf, 1e200, False),
-        (-np.inf, np.inf, False),
-        (0.0, np.inf, True),
-    ):
+    cases = ((-np.inf, 1e200, False), (-np.inf, np.inf, False), (0.0, np.inf, True))
+    for first, value, lacks in cases:
         values[0] = value
         log_ratio = np.append(first, np.zeros(DRAWS - 1))
         found = known(values, log_ratio, smoothed(log_ratio)).lacks((0.7, 0.7, 0.7))
@@ -261,16 +253,17 @@ def test_a_mean_of_few_alike_weights_is_not_claimed():
 
 def test_resampled_draws_are_judged_by_their_distinct_ones(rng):
     """As CmdStan's Pathfinder writes them: the weights are used up, and no draw of small weight is left."""
-    fit = plain(rng, (1.3, 1.3))
-    ratio = (fit.sample_stats.lp - fit.sample_stats.log_q).to_numpy()[0]
-    weights = np.exp(smoothed(ratio))
-    for count, answer in ((2000, "usable"), (100, "unusable")):
-        rows = rng.choice(DRAWS, size=count, p=weights)
-        picked = xr.DataTree.from_dict(
-            {
-                n: g.to_dataset().isel(draw=rows).assign_coords(draw=np.arange(count))
-                for n, g in fit.children.items()
-            }
-        )
+    wide, narrow = plain(rng, (1.3, 1.3)), plain(rng, (0.4,) * 5)
+    cases = ((wide, 2000, "usable"), (wide, 100, "unusable"), (narrow, 1000, "unusable"))
+    for fit, count, answer in cases:
+        ratio = (fit.sample_stats.lp - fit.sample_stats.log_q).to_numpy()[0]
+        rows = rng.choice(DRAWS, size=count, p=np.exp(smoothed(ratio)))
+        groups = {n: g.to_dataset().isel(draw=rows) for n, g in fit.children.items()}
+        picked = tree_of(**{n: g.assign_coords(draw=range(count)) for n, g in groups.items()})
         picked.attrs["method"] = "pathfinder"
-        assert ob.diagnose(picked).verdict == answer
+        found, summary = ob.diagnose(picked), variational_summary(as_view(picked))
+        assert found.verdict == answer
+        if count > 100:
+            assert (summary.distinct_draws, summary.khat_limit) == (len(np.unique(rows)), 0.5)
+    assert found.causes == ("approximation",)
+    assert "distinct draws" in found.judgement.causes[0].evidence

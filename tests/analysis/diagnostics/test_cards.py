@@ -47,9 +47,8 @@ def test_each_fact_of_an_answer_stands_once(make_mcmc, rng):
     mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 500, 2))
     mu[::2] = mu[::2, :, ::-1]
     diverging = (np.arange(2000) < 3).reshape(4, 500)
-    found = diagnose(
-        make_mcmc({"mu": mu}, stats={"diverging": diverging}), symmetry=(Exchangeable({"mu": 0}),)
-    )
+    tree = make_mcmc({"mu": mu}, stats={"diverging": diverging})
+    found = diagnose(tree, symmetry=(Exchangeable({"mu": 0}),))
     text = " ".join(repr(found).split())
     for fact in (
         "3 of 2000 draws diverged",

@@ -61,23 +61,17 @@ def test_a_given_symmetry_whose_labels_stay_leaves_draws_usable(make_mcmc, rng):
 
 
 def test_parts_with_one_posterior_under_a_given_symmetry_are_nobodys(make_mcmc, rng):
-    found = diagnose(
-        make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))}), symmetry=(Exchangeable({"mu": 0}),)
-    )
+    tree = make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))})
+    found = diagnose(tree, symmetry=(Exchangeable({"mu": 0}),))
     assert (found.verdict, found.causes) == ("invariant", ("labels",))
     unasked = diagnose(make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))}))
     assert unasked.verdict == "usable"
     assert "`mu[0..2]` have the same posterior" in " ".join(unasked.judgement.unjudged)
 
 
+@pytest.mark.parametrize("word", ["a~b", "1-p"])
 @pytest.mark.parametrize(
-    "word, distance, before, after",
-    [
-        ("a~b", 6, "aligned", "usable"),
-        ("a~b", 1, "invariant", "invariant"),
-        ("1-p", 6, "aligned", "usable"),
-        ("1-p", 0.5, "invariant", "invariant"),
-    ],
+    ("distance", "before", "after"), [(6, "aligned", "usable"), (0.5, "invariant", "invariant")]
 )
 def test_aligned_draws_are_told_apart_where_they_were_before(
     make_mcmc, rng, word, distance, before, after
@@ -193,6 +187,7 @@ def test_modes_of_unlike_height_are_named(make_mcmc, rng):
     lp[3] -= 14
     found = diagnose(make_mcmc(values, stats={"lp": lp}))
     assert (found.verdict, found.causes) == ("unusable", ("modes",))
+    assert "`ob.sample_modes(target)`" in found.judgement.causes[0].remedy
 
 
 def test_a_chain_whose_parts_are_paired_otherwise_is_not_passed(make_mcmc, rng):
@@ -267,9 +262,8 @@ def test_draws_of_a_program_without_parameters_are_independent(make_mcmc, rng):
 
 def test_a_networks_units_are_its_labels(make_network, rng):
     model = BayesianNetwork(Network(1, (2,), 1, "relu"))
-    tree = make_network(
-        rng, draws=500, swap=True, model=model.describe(), symmetry=to_json(model.symmetry)
-    )
+    attrs = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
+    tree = make_network(rng, draws=500, swap=True, **attrs)
     found = diagnose(tree)
     assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
     assert found.judgement.rows[1].outcome == "passed"

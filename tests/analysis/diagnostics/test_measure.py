@@ -114,37 +114,23 @@ def with_nan(values, where):
     return values
 
 
-UNDEFINED = {
-    "lp infinite once": (
-        {"lp": lambda rng: np.where(np.arange(500) == 3, -np.inf, rng.normal(size=SHAPE))},
-        "failed",
-        "log density",
-    ),
-    "lp constant": ({"lp": lambda rng: np.zeros(SHAPE)}, "not judged", "log density"),
-    "lp NaN throughout": ({"lp": lambda rng: np.full(SHAPE, np.nan)}, "not judged", "log density"),
-    "energies NaN in the last chain": (
-        {"energy": lambda rng: with_nan(rng.normal(size=SHAPE), 3)},
-        "failed",
-        "E-BFMI",
-    ),
-    "energies constant": ({"energy": lambda rng: np.ones(SHAPE)}, "not judged", "E-BFMI"),
-    "divergences NaN in part": (
-        {"diverging": lambda rng: with_nan(np.zeros(SHAPE), (0, 3))},
-        "not judged",
-        "divergences",
-    ),
-    "trees NaN in part": (
-        {"tree_depth": lambda rng: with_nan(np.full(SHAPE, 3.0), (0, 3))},
-        "not judged",
-        "tree depth",
-    ),
-}
+ZEROS, NOISE = np.zeros(SHAPE), np.random.default_rng(5).normal(size=SHAPE)
 
 
-@pytest.mark.parametrize(("stats", "outcome", "name"), UNDEFINED.values())
-def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, rng, stats, outcome, name):
-    made = {name: values(rng) for name, values in stats.items()}
-    tree = make_mcmc(draws, stats=made)
+@pytest.mark.parametrize(
+    ("stat", "values", "outcome", "name"),
+    [
+        ("lp", np.where(np.arange(500) == 3, -np.inf, NOISE), "failed", "log density"),
+        ("lp", ZEROS, "not judged", "log density"),
+        ("lp", ZEROS * np.nan, "not judged", "log density"),
+        ("energy", with_nan(NOISE, 3), "failed", "E-BFMI"),  # in the last chain
+        ("energy", ZEROS + 1, "not judged", "E-BFMI"),
+        ("diverging", with_nan(ZEROS, (0, 3)), "not judged", "divergences"),
+        ("tree_depth", with_nan(ZEROS + 3, (0, 3)), "not judged", "tree depth"),
+    ],
+)
+def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, stat, values, outcome, name):
+    tree = make_mcmc(draws, stats={stat: values})
     found = outcomes(tree)
     assert found[name] == outcome
     assert {*found.values()} == {"passed", outcome}
@@ -169,9 +155,8 @@ def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
 
 
 def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
-    found = outcomes(
-        make_mcmc({"W1": rng.normal(size=(1, 200, 1, 2))}, attrs={"method": "ensemble"})
-    )
+    members = {"W1": rng.normal(size=(1, 200, 1, 2))}
+    found = outcomes(make_mcmc(members, attrs={"method": "ensemble"}))
     assert found["R-hat"] == "not judged"
     assert "divergences" not in found
 

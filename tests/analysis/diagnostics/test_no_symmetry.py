@@ -83,9 +83,7 @@ def test_vectors_whose_parts_are_alike_move_along_where_the_density_wants_it(mak
     assert (found.verdict, found.exchangeable) == ("aligned", ("mu,sigma",))
     moved = align(tree, log_density=density(pairs)).posterior["posterior"]
     assert (moved["sigma"].values != draws["sigma"]).any(axis=(1, 2)).sum() == 2
-    one = diagnose(
-        tree, log_density=density(lambda values: values["sigma"][..., 0] + values["mu"][..., 0])
-    )
+    one = diagnose(tree, log_density=density(lambda v: v["sigma"][..., 0] + v["mu"][..., 0]))
     assert (one.verdict, one.causes[0]) == ("unusable", "labels")
 
 

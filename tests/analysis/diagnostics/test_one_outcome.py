@@ -42,12 +42,11 @@ def with_ess(rng, target):
 def with_bfmi(rng, target):
     steps, slow = rng.normal(size=SHAPE), np.cumsum(rng.normal(size=SHAPE), axis=1)
     slow[1:] = 0
-    return solved(
-        lambda a: steps + a * slow,
-        lambda e: (np.diff(e[0]) ** 2).mean() / e[0].var(ddof=1),
-        target,
-        5.0,
-    )
+
+    def bfmi(e):
+        return (np.diff(e[0]) ** 2).mean() / e[0].var(ddof=1)
+
+    return solved(lambda a: steps + a * slow, bfmi, target, 5.0)
 
 
 CASES = {

@@ -51,16 +51,12 @@ def test_predictions_can_be_used_but_at_the_point_where_chains_disagree(rng):
 
 @pytest.mark.parametrize(("bad", "few"), [(0, False), (1, True), (2, True), (3, False)])
 def test_a_point_is_as_good_as_its_worst_output_and_a_tenth_may_be_bad(bad, few):
-    names = [
-        f"{part}[{i},{j}]" for part in ("output", "noise_sd") for i in range(20) for j in (0, 1)
-    ]
+    parts = ("output", "noise_sd")
+    names = [f"{part}[{i},{j}]" for part in parts for i in range(20) for j in (0, 1)]
     outputs = pd.DataFrame({"rhat": 1.0, "ess_bulk": 900.0}, index=[*names, "lp"])
     outputs.loc["lp"] = 3.0, 1.0
-    worst = [
-        ("output[4,1]", "rhat", 1.06),
-        ("noise_sd[7,0]", "ess_bulk", 399),
-        ("output[9,0]", "rhat", np.nan),
-    ]
+    worst = [("output[4,1]", "rhat", 1.06), ("noise_sd[7,0]", "ess_bulk", 399)]
+    worst.append(("output[9,0]", "rhat", np.nan))
     for name, column, value in worst[:bad]:
         outputs.loc[name, column] = value
     found = JudgedPoints.of(outputs, np.arange(0, 40, 2), Limits(), 4)

@@ -46,9 +46,7 @@ def test_adjusted_draws_have_no_bias_and_no_energy_to_judge() -> None:
     assert found.outcome_of("tree depth") is None
 
 
-def with_identities(
-    shift: tuple[float, float] = (0.0, 0.05), spread: tuple[float, float] = (0.0, 0.1)
-) -> xr.DataTree:
+def with_identities(shift=(0.0, 0.05), spread=(0.0, 0.1)):
     """Draws whose gradients were looked at; what is certain and what is possible of both identities."""
     tree = posterior()
     found = {"shift": ("x[0]", *shift), "spread": ("x[2]", *spread)}

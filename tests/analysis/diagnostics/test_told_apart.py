@@ -16,9 +16,8 @@ CHECKED = Evidence(points=5, draws=8).to_json()
 @pytest.fixture
 def declaring(make_mcmc):
     def build(values, block):
-        return make_mcmc(
-            values, attrs={"symmetry": to_json((block,)), "symmetry_evidence": CHECKED}
-        )
+        attrs = {"symmetry": to_json((block,)), "symmetry_evidence": CHECKED}
+        return make_mcmc(values, attrs=attrs)
 
     return build
 
@@ -56,10 +55,8 @@ def broken_off(rng, first):
     small = 0.02 * rng.dirichlet((1, 1, 1), size=SHAPE)
     heavy = 0.4 + 0.03 * rng.normal(size=SHAPE)
     w = np.concatenate([heavy[..., None], (1 - heavy - small.sum(-1))[..., None], small], axis=-1)
-    mu = np.concatenate(
-        [[-3.0, 3.0] + 0.1 * rng.normal(size=(*SHAPE, 2)), 5 * rng.normal(size=(*SHAPE, 3))],
-        axis=-1,
-    )
+    parts = [[-3.0, 3.0] + 0.1 * rng.normal(size=(*SHAPE, 2)), 5 * rng.normal(size=(*SHAPE, 3))]
+    mu = np.concatenate(parts, axis=-1)
     for chain in np.flatnonzero(first):
         for each in (w, mu):
             each[chain, :, :2] = each[chain, :, 1::-1].copy()

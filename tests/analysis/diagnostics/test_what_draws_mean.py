@@ -68,9 +68,8 @@ def test_draws_are_taken_by_their_weights(rng):
     found, row = ob.diagnose(draws), ob.summary(draws).loc["x"]
     assert found.verdict == "usable"
     error = row["mcse_mean"]
-    assert row["mean"] == pytest.approx(
-        (weights * draws["posterior"]["x"]).sum() / weights.sum(), abs=error
-    )
+    mean = (weights * draws["posterior"]["x"]).sum() / weights.sum()
+    assert row["mean"] == pytest.approx(mean, abs=error)
     assert row["sd"] == pytest.approx(1, abs=4 * row["mcse_sd"])
     assert row["q5"] == pytest.approx(1 - 1.645, abs=6 * error)
     assert row["ess_bulk"] == pytest.approx(worth, rel=0.1)
@@ -106,11 +105,8 @@ def test_few_particles_are_few_draws(rng, count):
 def test_repeats_and_rounding_are_no_particles(rng):
     kept = np.cumsum(rng.random((4, 2000)) < 0.05, axis=1)
     metropolis = np.take_along_axis(rng.normal(size=(4, 2001)), kept, axis=1)
-    for draws in (
-        metropolis,
-        rng.normal(size=(4, 1000)).round(1),
-        1.0 * rng.poisson(3, size=(4, 500)),
-    ):
+    rounded, counts = rng.normal(size=(4, 1000)).round(1), 1.0 * rng.poisson(3, size=(4, 500))
+    for draws in (metropolis, rounded, counts):
         assert recurring([draws]) is None
     many = rng.normal(size=5000)[rng.integers(0, 5000, size=(4, 1000))]
     assert ob.diagnose({"x": many}).verdict == "usable"
@@ -123,9 +119,7 @@ def _wrapped(x, first=-np.pi, period=2 * np.pi):
 @pytest.mark.parametrize(
     ("centre", "sd", "circle"),
     [
-        (np.pi, 0.1, (-np.pi, 2 * np.pi)),
-        (3.05, 0.1, (-np.pi, 2 * np.pi)),
-        (2.91, 0.1, (-np.pi, 2 * np.pi)),
+        *((c, 0.1, (-np.pi, 2 * np.pi)) for c in (np.pi, 3.05, 2.91)),
         (np.pi, 0.8, (-np.pi, 2 * np.pi)),
         (0.0, 0.2, (0.0, 2 * np.pi)),
         (180.0, 6.0, (-180.0, 360.0)),
@@ -137,9 +131,8 @@ def test_an_angle_across_its_cut_has_its_own_mean_and_rhat(rng, centre, sd, circ
     found = ob.diagnose(draws)
     row = found.parameters.loc["phi"]
     assert found.verdict == "usable"
-    assert (row["mean"] - true.mean() + circle[1] / 2) % circle[1] == pytest.approx(
-        circle[1] / 2, abs=sd / 20
-    )
+    off, half = row["mean"] - true.mean(), circle[1] / 2
+    assert (off + half) % circle[1] == pytest.approx(half, abs=sd / 20)
     assert row["sd"] == pytest.approx(true.std(), rel=0.02)
     assert row["rhat"] == pytest.approx(ob.diagnose({"x": true}).rhat.value, abs=1e-9)
     assert found.angles == ("phi",)

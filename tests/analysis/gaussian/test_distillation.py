@@ -56,9 +56,8 @@ def outputs(model: BayesianNetwork, draws, x) -> np.ndarray:
 
 def test_energy_score_is_the_mean_over_pairs(rng):
     ours, y = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 4, 3))
-    expected = [
-        cdist(a, b).mean() - cdist(a, a).sum() / (2 * 5 * 4) for a, b in zip(ours, y, strict=True)
-    ]
+    pairs = zip(ours, y, strict=True)
+    expected = [cdist(a, b).mean() - cdist(a, a).sum() / (2 * 5 * 4) for a, b in pairs]
     found = energy_score(jnp.asarray(ours), jnp.asarray(y))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 

@@ -77,9 +77,7 @@ def test_networks_noise_is_fitted_as_its_logarithm(network_tree):
 @pytest.fixture
 def scrambled(rng):
     """A tanh network's draws about one truth, every draw in labels and signs of its own."""
-    model = BayesianNetwork(
-        Network(4, (6,), 2, activation="tanh"), likelihood=Gaussian(noise_sd=0.1)
-    )
+    model = BayesianNetwork(Network(4, (6,), 2, activation="tanh"), Gaussian(noise_sd=0.1))
     shapes = model.network.shapes
     truth = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
     noise = {name: 0.02 * (1 + rng.random(shape)) for name, shape in shapes.items()}
@@ -125,10 +123,8 @@ def test_constrained_networks_are_refused_but_for_their_free_variables(
 ):
     model = BayesianNetwork(Network(3, (4,)), parametrisation=parametrisation)
     shapes = model.network.shapes
-    tree = make_mcmc(
-        {n: rng.standard_normal((2, 10, *s)) for n, s in shapes.items()},
-        attrs={"model": model.describe()},
-    )
+    draws = {n: rng.standard_normal((2, 10, *s)) for n, s in shapes.items()}
+    tree = make_mcmc(draws, attrs={"model": model.describe()})
     with pytest.raises(ValueError, match=named):
         fit_gaussian(tree)
     assert fit_gaussian(tree, var_names=free).names == tuple(free)

@@ -24,9 +24,8 @@ def fit_of(rng, covariance="full"):
     """Fit eight parameters on very different scales."""
     scale = np.geomspace(0.01, 100.0, 8)
     root = np.linalg.cholesky(random_correlation(rng, 8))
-    return fit_gaussian(
-        one_variable(3 + scale * (rng.standard_normal((60, 8)) @ root.T)), covariance
-    )
+    rows = 3 + scale * (rng.standard_normal((60, 8)) @ root.T)
+    return fit_gaussian(one_variable(rows), covariance)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

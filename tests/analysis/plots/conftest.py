@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
-from ..conftest import network_posterior
+from ..conftest import network_posterior, tree_of
 
 SWITCHED = (1, 2)
 """Chains of the mixture in which the two components are swapped."""
@@ -42,17 +42,12 @@ def _switched(draws: int) -> xr.DataTree:
     for place in where:
         mu[place] = mu[place][:, ::-1].copy()
         theta[place] = 1 - theta[place]
-    return xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {"mu": (("chain", "draw", "k"), mu), "theta": (("chain", "draw"), theta)}
-            ),
-            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), rng.normal(size=(4, draws)))}),
-            "posterior_predictive": xr.Dataset(
-                {"y": (("chain", "draw", "n"), rng.normal(size=(4, draws, 40)))}
-            ),
-            "observed_data": xr.Dataset({"y": ("n", rng.normal(size=40))}),
-        }
+    dims = ("chain", "draw")
+    return tree_of(
+        posterior={"mu": ((*dims, "k"), mu), "theta": (dims, theta)},
+        sample_stats={"lp": (dims, rng.normal(size=(4, draws)))},
+        posterior_predictive={"y": ((*dims, "n"), rng.normal(size=(4, draws, 40)))},
+        observed_data={"y": ("n", rng.normal(size=40))},
     )
 
 
@@ -63,8 +58,8 @@ def signs() -> xr.DataTree:
     theta = np.linspace(-2.4, 2.4, 6) + 0.15 * rng.normal(size=(4, 100, 6))
     a = np.linspace(1, 2, 3) + 0.1 * rng.normal(size=(4, 100, 3))
     theta[2], a[2] = -theta[2], -a[2]
-    variables = {"theta": (("chain", "draw", "j"), theta), "a": (("chain", "draw", "i"), a)}
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
+    drawn = {"theta": (("chain", "draw", "j"), theta), "a": (("chain", "draw", "i"), a)}
+    return tree_of(posterior=drawn)
 
 
 def many(components: int) -> xr.DataTree:
@@ -72,14 +67,12 @@ def many(components: int) -> xr.DataTree:
     rng = np.random.default_rng(7)
     places = np.stack([rng.permutation(components) for _ in range(4)])[:, None, :]
     mu = places + 0.1 * rng.normal(size=(4, 50, components))
-    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": (("chain", "draw", "k"), mu)})})
+    tree = tree_of(posterior={"mu": (("chain", "draw", "k"), mu)})
     tree.attrs["symmetry"] = to_json((Exchangeable({"mu": 0}),))
     return tree
 
 
-def network_tree(
-    model: BayesianNetwork, x: np.ndarray, y: np.ndarray, *, chains: int = 2, draws: int = 20
-) -> xr.DataTree:
+def network_tree(model, x, y, *, chains=2, draws=20):
     """Return draws around one network, with hidden units in reverse order in all chains but the first."""
     rng = np.random.default_rng(8)
     dims, shapes = model.network.dims, model.network.shapes
@@ -98,8 +91,7 @@ def network_tree(
 def regression() -> xr.DataTree:
     """Return a network with one input, three ReLU units and known noise."""
     x = np.linspace(-2, 2, 30)[:, None]
-    network = Network(1, (3,), 1, activation="relu")
-    model = BayesianNetwork(network, likelihood=Gaussian(noise_sd=0.5))
+    model = BayesianNetwork(Network(1, (3,), 1, activation="relu"), Gaussian(noise_sd=0.5))
     return network_tree(model, x, np.sin(x))
 
 
@@ -107,8 +99,7 @@ def regression() -> xr.DataTree:
 def several_inputs() -> xr.DataTree:
     """Return a network with two inputs."""
     x = np.random.default_rng(9).normal(size=(40, 2))
-    network = Network(2, (3,), 1, activation="tanh")
-    model = BayesianNetwork(network, likelihood=Gaussian(noise_sd=0.5))
+    model = BayesianNetwork(Network(2, (3,), 1, activation="tanh"), Gaussian(noise_sd=0.5))
     return network_tree(model, x, x[:, :1])
 
 

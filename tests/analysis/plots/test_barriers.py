@@ -11,6 +11,10 @@ from onebasin.models import BayesianNetwork, Gaussian, Network, Parametrisation
 from .conftest import network_tree
 
 
+def data(tree):
+    return tree["constant_data"]["x"].values, tree["observed_data"]["y"].values
+
+
 @pytest.fixture(scope="module")
 def found(regression):
     return ob.networks.barriers(regression, pairs=5, num_points=9)
@@ -29,8 +33,7 @@ def test_alignment_removes_the_barrier_between_copies(found):
 
 def test_ends_are_the_losses_of_the_draws(found, regression):
     model = BayesianNetwork.from_description(regression.attrs["model"])
-    x, y = regression["constant_data"]["x"].values, regression["observed_data"]["y"].values
-    loss = network_loss(model, x, y)
+    loss = network_loss(model, *data(regression))
     posterior = regression["posterior"].to_dataset()
     for place in (0, -1):
         chain, draw = found.pairs[:, place].T
@@ -41,11 +44,7 @@ def test_ends_are_the_losses_of_the_draws(found, regression):
 
 def test_inferred_noise_is_one_number_along_the_line(regression):
     network = Network(1, (3,), 1, activation="relu")
-    tree = network_tree(
-        BayesianNetwork(network, likelihood=Gaussian()),
-        regression["constant_data"]["x"].values,
-        regression["observed_data"]["y"].values,
-    )
+    tree = network_tree(BayesianNetwork(network, likelihood=Gaussian()), *data(regression))
     sigma = xr.DataArray(np.full((2, 20), 0.5), dims=("chain", "draw"))
     tree["posterior"]["sigma"] = sigma
     one, other = (ob.networks.barriers(t, pairs=3, num_points=5) for t in (tree, regression))
@@ -61,10 +60,8 @@ def test_members_of_one_chain_are_held_against_each_other(regression):
 
 
 def test_pairs_follow_from_the_seed(regression):
-    first, again, other = (
-        ob.networks.barriers(regression, pairs=3, num_points=3, seed=seed).pairs
-        for seed in (1, 1, 2)
-    )
+    how = {"pairs": 3, "num_points": 3}
+    first, again, other = (ob.networks.barriers(regression, seed=s, **how).pairs for s in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
@@ -73,9 +70,8 @@ def test_transpositions_of_draws_are_those_of_their_elements(regression):
     counts = ob.networks.transpositions(regression)
     assert counts.total.shape == (2, 20)
     assert sorted(set(counts.total.ravel().tolist())) == [0, 1]
-    np.testing.assert_array_equal(
-        counts.total, ob.networks.transpositions(ob.align(regression)).total
-    )
+    again = ob.networks.transpositions(ob.align(regression))
+    np.testing.assert_array_equal(counts.total, again.total)
 
 
 def test_plot_shows_every_pair_before_and_after(found, regression):
@@ -90,11 +86,8 @@ def test_plot_shows_every_pair_before_and_after(found, regression):
 
 
 def test_units_in_order_and_a_single_draw_have_no_barriers(regression):
-    ordered = network_tree(
-        BayesianNetwork(Network(1, (3,), 1), parametrisation=Parametrisation(biases="ordered")),
-        regression["constant_data"]["x"].values,
-        regression["observed_data"]["y"].values,
-    )
+    model = BayesianNetwork(Network(1, (3,), 1), parametrisation=Parametrisation(biases="ordered"))
+    ordered = network_tree(model, *data(regression))
     with pytest.raises(ValueError, match="fixes the order of the hidden"):
         ob.networks.barriers(ordered)
     single = regression.isel(chain=[0], draw=[0])

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.signal import lfilter
 
 import onebasin as ob
 from onebasin.analysis.plots.chains import rank_bands
 from onebasin.posteriors.rhat_ess import mean_ranks
+
+from ..conftest import tree_of
 
 
 def _heads(figure):
@@ -23,8 +24,7 @@ def _medians(figure):
 def mirrored(long_mixture):
     """The mixture in the other labelling."""
     posterior = long_mixture["posterior"].to_dataset()
-    there = {"mu": posterior["mu"][..., ::-1], "theta": 1 - posterior["theta"]}
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(there)})
+    return tree_of(posterior={"mu": posterior["mu"][..., ::-1], "theta": 1 - posterior["theta"]})
 
 
 def test_plots_show_the_draws_that_diagnose_shows_and_say_so(long_mixture):
@@ -84,10 +84,8 @@ def test_bands_of_ranks_are_left_by_one_run_in_twenty(rng):
     for _ in range(400):
         values = lfilter([1], [1, -0.6], rng.normal(size=(4, 600)))[:, 100:]
         ranks = mean_ranks(values.ravel()).reshape(values.shape) / values.size
-        away = max(
-            np.abs(np.searchsorted(np.sort(chain), x, side="right") / chain.size - x).max()
-            for chain in ranks
-        )
+        found = (np.searchsorted(np.sort(chain), x, side="right") / chain.size for chain in ranks)
+        away = max(np.abs(share - x).max() for share in found)
         outside += away > rank_bands({"x": values})[0]
     assert outside <= 32
 
@@ -110,10 +108,8 @@ def test_rhat_has_a_point_for_each_parameter_and_names_the_worst(rng):
 
 
 def test_energy_tells_e_bfmi(make_mcmc, rng):
-    tree = make_mcmc({"mu": rng.normal(size=(2, 200))})
-    stats = tree["sample_stats"].to_dataset()
     walk = rng.normal(size=(2, 200)).cumsum(axis=1)  # energies that hardly change
-    tree["sample_stats"] = xr.DataTree(stats.assign(energy=(("chain", "draw"), walk)))
+    tree = make_mcmc({"mu": rng.normal(size=(2, 200))}, stats={"energy": walk})
     found = ob.diagnose(tree).sampler.bfmi
     told = ob.plot.energy(tree).alt
     assert all(f"{value:.2f}" in told for value in found)
@@ -132,13 +128,12 @@ def left_out(rng):
         y[7] += outlier
         log = -0.5 * ((y - mu[..., None]) / times) ** 2 - np.log(times)
         predicted = mu[..., None] + times * rng.normal(size=(4, 250, 100))
-        groups = {
-            "posterior": {"mu": (("chain", "draw"), mu)},
-            "log_likelihood": {"y": (("chain", "draw", "obs"), log)},
-            "posterior_predictive": {"y": (("chain", "draw", "obs"), predicted)},
-            "observed_data": {"y": ("obs", y)},
-        }
-        return xr.DataTree.from_dict({k: xr.Dataset(v) for k, v in groups.items()})
+        return tree_of(
+            posterior={"mu": (("chain", "draw"), mu)},
+            log_likelihood={"y": (("chain", "draw", "obs"), log)},
+            posterior_predictive={"y": (("chain", "draw", "obs"), predicted)},
+            observed_data={"y": ("obs", y)},
+        )
 
     return made
 
@@ -162,16 +157,17 @@ def test_khat_names_observations_above_the_limit(left_out):
 
 def test_a_matrix_has_logarithmic_axes_for_wide_scales_and_crosses_for_divergences(make_mcmc, rng):
     tau = np.exp(1.5 * rng.normal(size=(2, 100)))
-    tree = make_mcmc({"tau": tau, "a": tau * rng.normal(size=(2, 100)), "b": tau - 3})
-    diverging = (("chain", "draw"), tau < np.quantile(tau, 0.05))
-    stats = tree["sample_stats"].to_dataset().assign(diverging=diverging)
-    tree["sample_stats"] = xr.DataTree(stats)
+    draws = {"tau": tau, "a": tau * rng.normal(size=(2, 100)), "b": tau - 3}
+    diverging = tau < np.quantile(tau, 0.05)
+    tree = make_mcmc(draws, stats={"diverging": diverging})
     figure = ob.plot.pair(tree, "tau", "a", "b")
     grid = np.array(figure.axes).reshape(3, 3)
     assert [axes.get_visible() for axes in figure.axes] == np.tri(3, dtype=bool).ravel().tolist()
     assert grid[1, 0].get_xscale() == "log"
     assert grid[2, 1].get_xscale() == grid[1, 0].get_yscale() == "linear"
-    assert len(grid[1, 0].lines[0].get_xdata()) == 10
+    marks = grid[1, 0].lines[0].get_xdata()
+    np.testing.assert_array_equal(np.sort(marks), np.sort(tau[diverging]))
+    assert "10 of 200 draws diverged" in figure.alt
     with pytest.raises(ValueError, match="`entries` names only one parameter"):
         ob.plot.pair(tree, "tau")
 
@@ -179,12 +175,11 @@ def test_a_matrix_has_logarithmic_axes_for_wide_scales_and_crosses_for_divergenc
 def test_binary_outcomes_are_shown_as_the_share_of_ones(rng):
     y = (rng.uniform(size=50) < 0.3).astype(int)
     predicted = (rng.uniform(size=(2, 100, 50)) < 0.3).astype(int)
-    groups = {
-        "posterior": {"p": (("chain", "draw"), rng.uniform(size=(2, 100)))},
-        "posterior_predictive": {"y": (("chain", "draw", "obs"), predicted)},
-        "observed_data": {"y": ("obs", y)},
-    }
-    tree = xr.DataTree.from_dict({k: xr.Dataset(v) for k, v in groups.items()})
+    tree = tree_of(
+        posterior={"p": (("chain", "draw"), rng.uniform(size=(2, 100)))},
+        posterior_predictive={"y": (("chain", "draw", "obs"), predicted)},
+        observed_data={"y": ("obs", y)},
+    )
     (axes,) = ob.plot.predictive(tree).axes
     assert axes.get_xlabel() == "share of ones in y"
     (line,) = axes.lines

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from onebasin.analysis.plots import style
-from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
+from onebasin.analysis.plots.bands import predictive_band
 from onebasin.analysis.plots.chains import Pair, draw_pairs, draw_traces, envelope, rank_shares
 from onebasin.analysis.plots.convergence import autocorrelation
 from onebasin.analysis.plots.marginals import density, draw_forest
@@ -85,25 +85,6 @@ def test_predictive_band_is_sorted_and_nested(rng):
     assert (band.outer[0] < band.inner[0]).all()
 
 
-def test_plot_predictive_band_draws_data_truth_and_bands(rng):
-    x = np.linspace(0, 1, 5)
-    band = predictive_band(x, rng.normal(size=(2, 50, 5)))
-    figure = draw_predictive_bands(
-        {"free": band, "givens": band},
-        data=Curve(x, x),
-        truth=Curve(x[::-1], x[::-1]),
-        x_label="x (cm)",
-    )
-    panel = figure.axes[0]
-    assert len(panel.collections) == 3  # two bands, data
-    assert len(panel.lines) == 2  # mean, truth
-    assert (np.diff(panel.lines[1].get_xdata()) > 0).all()
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (cm)", "y")
-    assert legend(figure) == ["95 %", "50 %", "predictive mean", "true function", "data"]
-    plain = draw_predictive_bands({"free": band})
-    assert (len(plain.axes[0].collections), len(plain.axes[0].lines)) == (2, 1)
-
-
 def test_draw_elbo_shows_the_late_values_and_says_what_is_hidden():
     elbo = np.concatenate([np.full(5, -1e6), np.linspace(-20.0, -10.0, 25)])
     trace = (np.arange(30.0), elbo)
@@ -155,9 +136,8 @@ def test_a_name_is_drawn_as_it_is_written(name):
 def test_drawing_leaves_neither_figures_nor_settings_behind(rng):
     pyplot.get_backend()  # asking for it settles it
     before = dict(matplotlib.rcParams)
-    figure = draw_forest(
-        {"": {"<b>mu</b>": rng.normal(size=(2, 50)), "tau": rng.normal(size=(2, 50))}}
-    )
+    drawn = {name: rng.normal(size=(2, 50)) for name in ("<b>mu</b>", "tau")}
+    figure = draw_forest({"": drawn})
     assert pyplot.get_fignums() == []
     assert dict(matplotlib.rcParams) == before
     assert figure.get_facecolor()[3] == 0

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss
 
 from onebasin.analysis.predictive import scores as classification
 from onebasin.analysis.predictive.scores import (
@@ -24,12 +23,6 @@ P = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
 Q = np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
 
 
-def test_two_classes_by_hand():
-    assert agreement(P, Q) == pytest.approx(2 / 3)
-    assert total_variation(P, Q, halved=True) == pytest.approx((0.3 + 0.3 + 0) / 3)
-    assert total_variation(P, Q, halved=False) == pytest.approx((0.6 + 0.6 + 0) / 3)
-
-
 def test_mutual_information_lies_between_0_and_the_entropy_of_the_mean(rng):
     probability = rng.dirichlet(np.full(5, 0.3), size=(2, 40, 30))
     found = mutual_information(probability)
@@ -40,15 +33,6 @@ def test_mutual_information_lies_between_0_and_the_entropy_of_the_mean(rng):
     np.testing.assert_allclose(mutual_information(same), 0, atol=1e-15)
     sure = np.eye(3)[None, :, None]  # three draws, each sure of another class
     np.testing.assert_allclose(mutual_information(sure), np.log(3))
-
-
-def test_probabilities_are_averaged_not_logits():
-    # One draw is very sure of class 0, two lean to class 1: the mean probability of class 0 is
-    # (1 + 0.4 + 0.4) / 3 = 0.6, though two draws of three vote for class 1.
-    lean = math.log(0.4 / 0.6)
-    logits = np.asarray([[[[50.0, 0.0]], [[lean, 0.0]], [[lean, 0.0]]]])
-    assert accuracy(logits, np.asarray([0])) == 1.0
-    assert class_log_probability(logits)[0, 0] == pytest.approx(math.log(0.6), rel=1e-12)
 
 
 def test_single_draws_are_scored_and_their_disagreement():
@@ -86,10 +70,3 @@ def test_two_bins_by_hand(monkeypatch):
     # Bins of width 1/3 from 1/3: 0.6 and 0.6 (one of two right), then 0.9 and 0.95 (both).
     expected = (abs(1 - 1.2) + abs(2 - 1.85)) / 4
     assert calibration_error(probability, labels) == pytest.approx(expected)
-
-
-def test_brier_score_of_two_classes_is_twice_scikit_learns(rng):
-    probability = rng.dirichlet(np.ones(2), size=100)
-    labels = rng.integers(2, size=100)
-    expected = 2 * brier_score_loss(labels, probability[:, 1])
-    assert brier_score(probability, labels) == pytest.approx(expected, rel=1e-12)

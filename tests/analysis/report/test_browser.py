@@ -6,7 +6,7 @@ import time
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.diagnostics.verdict import Outcome, Reason, Verdict
+from onebasin.analysis.diagnostics.verdict import Reason, Verdict
 from onebasin.analysis.page import (
     AnswerCard,
     Code,
@@ -29,31 +29,22 @@ LONG = "a_variable_with_a_name_that_is_much_longer_than_a_phone_is_wide" * 2
 PAPER = 688  # px between the margins of an A4 sheet
 
 
-def _said(
-    fact: str, name: str = "labels", outcome: Outcome = "not judged", remedy: str = ""
-) -> Reason:
+def _said(fact, name="labels", outcome="not judged", remedy=""):
     return Reason(name, outcome, fact, remedy=remedy)
 
 
 def _verdict() -> Verdict:
-    return Verdict(
-        "aligned",
-        (
-            _said(
-                "The chains agree once labels are aligned: at least `mu`, `sigma` and `theta` move together. Use "
-                "aligned means; R-hat falls from 1.73 to 1.00."
-            ),
-        ),
-        (
-            _said("Chains carry different labels.", "labels", "failed"),
-            _said("R-hat of `lp` is 1.006.", "predictions and invariants", "passed"),
-            _said("Divergences were not recorded.", "sampler", "not judged"),
-        ),
-        (_said("Matching lowers R-hat to 1.00.", remedy="Declare the symmetry and align."),),
-        ("mu,sigma,theta",),
-        (_said("Divergences were not recorded."),),
-        (_said("`log_lik` (200 entries)."),),
+    first = _said(
+        "The chains agree once labels are aligned: at least `mu`, `sigma` and `theta` move together. Use "
+        "aligned means; R-hat falls from 1.73 to 1.00."
     )
+    checks = (
+        _said("Chains carry different labels.", "labels", "failed"),
+        _said("R-hat of `lp` is 1.006.", "predictions and invariants", "passed"),
+        _said("Divergences were not recorded.", "sampler", "not judged"),
+    )
+    cause = _said("Matching lowers R-hat to 1.00.", remedy="Declare the symmetry and align.")
+    return Verdict("aligned", (first,), checks, (cause,), ("mu,sigma,theta",), (cause,), (cause,))
 
 
 def _figure() -> Figure:
@@ -68,9 +59,8 @@ def _table(entries: int) -> Table:
     def row(name, mean, rhat):
         return (f"`{name}`", mean, TableCell(rhat, "bad") if rhat > 1.01 else rhat, *[1.5] * 8)
 
-    group = RowGroup(
-        row("theta", None, 1.2), tuple(row(f"theta[{i}]", i / 7, 1.0) for i in range(entries))
-    )
+    rows = tuple(row(f"theta[{i}]", i / 7, 1.0) for i in range(entries))
+    group = RowGroup(row("theta", None, 1.2), rows)
     plain = (row("b", -2.5, 1.0), row("a10", 3e-9, 1.005), row("a9", None, 1.3), row(LONG, 1e7, 1))
     return Table(columns, plain, "Parameters", (group, RowGroup(row("phi", 0.5, 1.1))))
 
@@ -247,12 +237,8 @@ def test_the_dark_has_colours_of_its_own(running, path):
     def colours(scheme):
         with Visit(running, path, color_scheme=scheme) as visit:
             line = visit.style("#section-1 figure svg path[style*=figure-ink]", "stroke")
-            return (
-                visit.style("body", "backgroundColor"),
-                visit.style("body", "color"),
-                visit.style(".answer h2", "color"),
-                line,
-            )
+            styles = (("body", "backgroundColor"), ("body", "color"), (".answer h2", "color"))
+            return (*(visit.style(*each) for each in styles), line)
 
     assert all(a != b for a, b in zip(colours("light"), colours("dark"), strict=True))
 

@@ -15,7 +15,7 @@ from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
-from ..conftest import modes_table
+from ..conftest import modes_table, tree_of
 from .conftest import Page, assert_self_contained
 
 WEIGHTS = np.array([0.7, 0.2, 0.1])
@@ -28,17 +28,10 @@ def together(weights=WEIGHTS, **changes):
     """Four chains of draws of three modes, by their weights, with the table of modes."""
     rng = np.random.default_rng(3)
     of = rng.choice(len(weights), p=weights / weights.sum(), size=(4, 500))
-    drawn = {
-        name: (DIMS, rng.normal(np.array(centres)[of], 0.5)) for name, centres in CENTRES.items()
-    }
-    groups = {
-        "posterior": xr.Dataset(drawn),
-        "sample_stats": xr.Dataset(
-            {schema.MODE: (DIMS, of), "lp": (DIMS, rng.normal(size=of.shape))}
-        ),
-        schema.MODES: modes_table(weights, [0.02, 0.03, 0.04], **changes),
-    }
-    tree = xr.DataTree.from_dict(groups)
+    drawn = {n: (DIMS, rng.normal(np.array(each)[of], 0.5)) for n, each in CENTRES.items()}
+    stats = {schema.MODE: (DIMS, of), "lp": (DIMS, rng.normal(size=of.shape))}
+    modes = {schema.MODES: modes_table(weights, [0.02, 0.03, 0.04], **changes)}
+    tree = tree_of(posterior=drawn, sample_stats=stats, **modes)
     tree.attrs = {"method": "modes"}
     return tree
 
@@ -87,11 +80,15 @@ def test_chains_that_disagree_are_marked_where_their_mode_matters():
     assert flags == ["", "bad", ""]
     light = together(np.array([0.9, 0.099, 0.001]), rhat=[1.001, 1.002, 1.2])
     assert [row["R-hat"].flag for row in cells(light)] == ["", "", "warn"]
+    heavy, light = (diagnose(tree) for tree in (together(rhat=[1.001, 1.2, 1.003]), light))
+    assert (heavy.verdict, light.verdict) == ("unusable", "usable")
+    assert "Chains of mode 1 disagree" in heavy.judgement.sentence
 
 
 def test_weights_that_are_not_known_are_not_said():
     tree = together(known=0)
-    rows = cells(tree)
+    found, rows = diagnose(tree), cells(tree)
+    assert (found.verdict, found.causes) == ("unusable", ("weights",))
     assert "weight" not in section(tree).parts[1].caption + section(tree).parts[1].alt
     assert [row["weight"].value for row in rows] == ["not known"] * 3
     assert all("95 % interval" not in row for row in rows)

@@ -3,10 +3,12 @@
 import re
 from base64 import b64encode
 from hashlib import sha256
+from html import unescape
 
 import pytest
 from matplotlib.figure import Figure
 
+import onebasin as ob
 from onebasin.analysis.page import (
     SCRIPT,
     FigureItem,
@@ -19,6 +21,7 @@ from onebasin.analysis.page import (
     embed,
     render,
 )
+from onebasin.analysis.report import InlineReport
 from onebasin.base.table import Column, Table, TableCell
 
 from .conftest import Page, assert_only_our_script, assert_self_contained
@@ -44,10 +47,8 @@ def report():
         tables=(table, table),
         figures=(FigureItem(_figure(), "A line", 'a "line"'), FigureItem(_figure(), "B", "b")),
     )
-    runs = (
-        Provenance("a", (("Seed", "1"), ("Machine", "same"))),
-        Provenance("b", (("Seed", "2"), ("Machine", "same"))),
-    )
+    shared = ("Machine", "same")
+    runs = tuple(Provenance(name, (("Seed", seed), shared)) for name, seed in ("a1", "b2"))
     return Report("Title", "Lede", (section, Section("Second")), runs, (("R-hat", "a ratio"),))
 
 
@@ -106,16 +107,10 @@ def test_render_escapes_what_users_name():
     table = Table((evil, "x"), ((evil, TableCell(evil, "bad", evil)),), caption=evil)
     figure = Figure(figsize=(3, 2))
     figure.subplots().set_title(evil + "-->")
-    section = Section(
-        evil,
-        text=evil,
-        notes=(Note(evil, title=evil),),
-        tables=(table,),
-        figures=(FigureItem(figure, evil, evil + '" onload="x'),),
-    )
-    html = render(
-        Report(evil, evil, (section,), (Provenance(evil, ((evil, evil),)),), ((evil, evil),))
-    )
+    parts = {"notes": (Note(evil, title=evil),), "tables": (table,)}
+    parts["figures"] = (FigureItem(figure, evil, evil + '" onload="x'),)
+    runs = (Provenance(evil, ((evil, evil),)),)
+    html = render(Report(evil, evil, (Section(evil, text=evil, **parts),), runs, ((evil, evil),)))
     page = Page(html)
     assert_only_our_script(page)
     assert not any("onload" in attrs for _, attrs in page.elements)
@@ -145,9 +140,8 @@ def test_figures_of_other_libraries_have_the_pages_greys_and_ground():
     axes.set_title("title")
     for place, colour in enumerate(("#000207", "#808080", "#dadadd", "#2244aa")):
         axes.plot([0, 1], [place, place], color=colour)
-    page = Page(
-        render(Report("T", sections=(Section("S", figures=(FigureItem(figure, "", ""),)),)))
-    )
+    section = Section("S", figures=(FigureItem(figure, "", ""),))
+    page = Page(render(Report("T", sections=(section,))))
     styles = " ".join(page.values("style"))
     for name in ("ground", "ink", "muted", "grid"):
         assert f"var(--figure-{name})" in styles
@@ -163,17 +157,46 @@ def test_a_page_may_load_and_run_nothing(html):
     head = html[: html.index("<title>")]
     policy = next(a["content"] for a in Page(html).all("meta") if "http-equiv" in a)
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-    assert rules == {
-        "default-src": "'none'",
-        "script-src": f"'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'",
-        "style-src": "'unsafe-inline'",  # figures set their colours element by element
-        "img-src": "data:",
-        "font-src": "data:",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    assert head.index("Content-Security-Policy") < head.index(
-        "viewport"
-    )  # before anything that it rules
+    digest = b64encode(sha256(SCRIPT.encode()).digest()).decode()
+    wanted = dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
+    wanted |= {"script-src": f"'sha256-{digest}'", "img-src": "data:", "font-src": "data:"}
+    wanted["style-src"] = "'unsafe-inline'"  # figures set their colours element by element
+    assert rules == wanted
+    # Before anything that it rules.
+    assert head.index("Content-Security-Policy") < head.index("viewport")
     used = Page(html).values("src")
     assert all(value.startswith("data:") for value in used)
+
+
+@pytest.fixture
+def tree(make_mcmc, rng, blank_figures):
+    return make_mcmc({"theta": rng.normal(size=(2, 50, 2)), "phi": rng.normal(size=(2, 50))})
+
+
+@pytest.fixture
+def shown(tree):
+    return ob.report(tree, title='A "page" <b>')
+
+
+def test_with_a_path_the_file_is_given_back(tree, tmp_path):
+    path = ob.report(tree, tmp_path / "page.html", title="Mine")
+    assert path == tmp_path / "page.html"
+    assert "<title>Mine</title>" in path.read_text(encoding="utf-8")
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(shown):
+    assert isinstance(shown, InlineReport)
+    (frame,) = Page(shown._repr_html_()).all("iframe")
+    assert frame["sandbox"] == "allow-scripts"  # not the notebook's own origin
+    assert frame["title"] == 'A "page" <b>'
+    assert frame["srcdoc"] == shown.html
+    assert unescape(shown._repr_html_()).count("Content-Security-Policy") == 1
+    assert "save" in repr(shown)
+
+
+def test_what_a_notebook_shows_can_be_saved(shown, tmp_path):
+    path = shown.save(tmp_path / "page.html")
+    assert path.read_text(encoding="utf-8") == shown.html
+    with pytest.raises(RuntimeError, match="exists"):
+        shown.save(path)
+    shown.save(path, force=True)

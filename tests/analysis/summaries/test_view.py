@@ -66,9 +66,8 @@ def test_kinds_are_as_written_down_and_otherwise_a_guess(make_mcmc, rng):
     values = {name: one for name in names} | {"z": (one > 0).astype(int)}
     guess = as_view(make_mcmc(values)).kinds
     assert guess.named("parameter") == ("mu", "new_york", "ys")
-    written = as_view(
-        make_mcmc(values, attrs={"kinds": json.dumps(dict.fromkeys(names, "transformed"))})
-    ).kinds
+    attrs = {"kinds": json.dumps(dict.fromkeys(names, "transformed"))}
+    written = as_view(make_mcmc(values, attrs=attrs)).kinds
     assert written.named("transformed") == names
     assert not written.guessed
     with pytest.raises(ValueError, match="attribute `kinds` of `posterior` has a wrong type"):
@@ -82,14 +81,8 @@ def model():
 
 @pytest.fixture(scope="module")
 def mcmc():
-    made = MCMC(
-        NUTS(model, max_tree_depth=6),
-        num_warmup=20,
-        num_samples=30,
-        num_chains=2,
-        chain_method="sequential",
-        progress_bar=False,
-    )
+    how = {"num_warmup": 20, "num_samples": 30, "num_chains": 2, "progress_bar": False}
+    made = MCMC(NUTS(model, max_tree_depth=6), chain_method="sequential", **how)
     made.run(jax.random.PRNGKey(0), extra_fields=("energy", "potential_energy", "num_steps"))
     return made
 

@@ -1,6 +1,7 @@
 """Families, one compiled program for many simulations, bands, and errors that calibration detects."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,8 @@ from onebasin.models.numpyro_target import numpyro_model
 from onebasin.models.symmetry.closest import canonical
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
+
+from ...analysis.conftest import autoregression
 
 
 def test_a_numpyro_model_draws_what_it_observes():
@@ -116,11 +119,7 @@ def test_aligned_quantities_treat_the_truth_as_any_draw():
 def test_ranks_of_correlated_draws_are_uniform():
     rng, shares = np.random.default_rng(3), []
     for _ in range(300):
-        noise = rng.normal(size=(2, 400))
-        draws = np.empty_like(noise)
-        draws[:, 0] = noise[:, 0]
-        for step in range(1, 400):
-            draws[:, step] = 0.8 * draws[:, step - 1] + 0.6 * noise[:, step]
+        draws = autoregression(rng, 0.8, (2, 400))
         shares.append(rank(draws, rng.normal(), rng, independent=False).share)
     assert p_value(np.array(shares)) > 1e-3
 
@@ -132,10 +131,9 @@ def normal(y=None):
 
 
 FAMILY = ob.truth.Family.of_numpyro(normal, observed="y")
+GIVENS = ob.networks.Parametrisation("givens")
 NETWORK = ob.truth.Family.of_network(
-    ob.networks.BayesianNetwork(
-        ob.networks.Network(2, (2,)), parametrisation=ob.networks.Parametrisation("givens")
-    ),
+    ob.networks.BayesianNetwork(ob.networks.Network(2, (2,)), parametrisation=GIVENS),
     np.random.default_rng(0).normal(size=(6, 2)),
 )
 FEW = {"chains": 2, "draws": 4}
@@ -173,16 +171,13 @@ def test_log_densities_of_many_simulations_are_those_of_each():
 
 
 def test_data_whose_size_changes_are_refused_in_words():
-    growing = ob.truth.Family(
-        "growing",
-        lambda rng: ({"mu": 0.0, "sigma": 1.0}, {"y": np.zeros(rng.integers(3, 9))}),
-        FAMILY.condition,
-        model=FAMILY.model,
-    )
+    def simulate(rng):
+        return {"mu": 0.0, "sigma": 1.0}, {"y": np.zeros(rng.integers(3, 9))}
+
+    growing = replace(FAMILY, simulate=simulate)
+    simulations = [simulated(growing, 1, number) for number in range(6)]
     with pytest.raises(ValueError, match="`simulate` returned data of shapes"):
-        CompiledChains(growing, ob.Nuts(**FEW, warmup=20))(
-            [simulated(growing, 1, number) for number in range(6)]
-        )
+        CompiledChains(growing, ob.Nuts(**FEW, warmup=20))(simulations)
 
 
 RUNS = 2000

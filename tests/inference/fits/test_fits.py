@@ -52,12 +52,10 @@ def test_a_gaussian_is_found_exactly_by_either_family(family):
     loc, root = (fit["variational"][name].to_numpy() for name in ("loc", "scale_tril"))
     sds = np.sqrt(np.diag(covariance()))
     np.testing.assert_allclose((loc - LOC) / sds, 0, atol=1e-4)
-    np.testing.assert_allclose(
-        root @ root.T / np.outer(sds, sds), covariance() / np.outer(sds, sds), atol=1e-4
-    )
-    np.testing.assert_allclose(
-        fit["variational"]["elbo"][-1], 0, atol=1e-4 if family == "fullrank" else 10
-    )
+    units = np.outer(sds, sds)
+    np.testing.assert_allclose(root @ root.T / units, covariance() / units, atol=1e-4)
+    within = 1e-4 if family == "fullrank" else 10
+    np.testing.assert_allclose(fit["variational"]["elbo"][-1], 0, atol=within)
     assert fit.attrs["converged"] == 1
     ratio = (fit["sample_stats"]["lp"] - fit["sample_stats"]["log_q"]).to_numpy()
     if family == "fullrank":
@@ -66,10 +64,8 @@ def test_a_gaussian_is_found_exactly_by_either_family(family):
 
 def test_engines_agree_and_an_odd_shape_is_fitted():
     """The unconstrained space of both is the same; a gamma's logarithm has the known optimum."""
-    fits = [
-        ob.dadvi(known_target(engine), seed=3, draws=4000, fixed_draws=400, weights=False)
-        for engine in ("numpyro", "stan")
-    ]
+    how = {"seed": 3, "draws": 4000, "fixed_draws": 400, "weights": False}
+    fits = [ob.dadvi(known_target(engine), **how) for engine in ("numpyro", "stan")]
     for fit in fits:
         draws = fit["posterior"]
         np.testing.assert_allclose(draws["x"].mean(("chain", "draw")), MEAN, atol=0.06)
@@ -100,9 +96,8 @@ def test_a_t_density_integrates_to_one():
         (NormalFit(np.zeros(1), np.ones(1)), 20.0),
     ]
     heights = t_log_densities(proposals, grid)
-    np.testing.assert_allclose(
-        np.exp(heights).sum(axis=1) * (grid[1, 0] - grid[0, 0]), 1, atol=1e-6
-    )
+    mass = np.exp(heights).sum(axis=1) * (grid[1, 0] - grid[0, 0])
+    np.testing.assert_allclose(mass, 1, atol=1e-6)
 
 
 def test_linear_response_sees_how_scale_and_mean_go_together():
@@ -249,9 +244,8 @@ def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
     draws, flat = rng.normal(size=(20_000, 3)), np.full(20_000, -np.log(20_000))
     fit = NormalFit(np.zeros(3), np.eye(3))
     lp, first = fit.log_density(draws), np.zeros(20_000, int)
-    weighted = Weighted(
-        draws, lp, lp, flat, (fit,), np.ones(1), {"x": draws}, first, fit.log_density
-    )
+    values = {"x": draws}
+    weighted = Weighted(draws, lp, lp, flat, (fit,), np.ones(1), values, first, fit.log_density)
     counted = CountedDensity.of(ob.numpyro_model(model))
     found = [drift(counted, weighted, rng) for _ in range(20)]
     change, error = np.stack([each.changes["x"] for each in found], axis=1)
@@ -462,10 +456,8 @@ def test_one_chain_in_four_begins_at_a_random_point():
     assert (
         np.abs(_from_afar(replace(job(plain_normal), method=Nuts(chains=9)), counted)) < 2
     ).all()
-    assert [
-        len(_from_afar(replace(job(plain_normal), method=Nuts(chains=n)), counted))
-        for n in (1, 2, 9)
-    ] == [0, 1, 2]
+    jobs = [replace(job(plain_normal), method=Nuts(chains=n)) for n in (1, 2, 9)]
+    assert [len(_from_afar(each, counted)) for each in jobs] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("model", "comes"), [(plain_normal, True), (low_mode, False)])

@@ -76,23 +76,16 @@ def test_thinned_draws_are_the_last_of_each_and_count_what_is_between():
     """Put in pieces that cut through, against the same put at once."""
     rng = np.random.default_rng(0)
     draws = {"x": rng.normal(size=(14, 2))}
-    stats = {
-        "n_steps": rng.integers(1, 8, 14),
-        "tree_depth": rng.integers(1, 4, 14),
-        "diverging": rng.uniform(size=14) < 0.1,
-        "acceptance_rate": rng.uniform(size=14),
-        "energy": rng.normal(size=14),
-    }
+    stats = {"n_steps": rng.integers(1, 8, 14), "tree_depth": rng.integers(1, 4, 14)}
+    stats |= {"diverging": rng.uniform(size=14) < 0.1, "acceptance_rate": rng.uniform(size=14)}
+    stats |= {"energy": rng.normal(size=14)}
     out = Gathered(1, 4, thin=3)
     for first, last in ((0, 1), (1, 2), (2, 8), (8, 14)):
         out.put(0, first, *({n: v[first:last] for n, v in each.items()} for each in (draws, stats)))
     np.testing.assert_array_equal(out.draws["x"][0], draws["x"][2:12:3])
     by_draw = {name: values[:12].reshape(4, 3) for name, values in stats.items()}
-    for name, summary in {
-        "n_steps": np.sum,
-        "tree_depth": np.max,
-        "diverging": np.any,
-        "acceptance_rate": np.mean,
-    }.items():
+    summaries = {"n_steps": np.sum, "tree_depth": np.max, "diverging": np.any}
+    summaries["acceptance_rate"] = np.mean
+    for name, summary in summaries.items():
         np.testing.assert_allclose(out.stats[name][0], summary(by_draw[name], axis=1), err_msg=name)
     np.testing.assert_array_equal(out.stats["energy"][0], stats["energy"][2:12:3])

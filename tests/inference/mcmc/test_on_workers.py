@@ -31,6 +31,9 @@ GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "cluster.md"
 MARK = "ONEBASIN_TEST_OF_WORKERS"
 RUN = "import sys; from onebasin.cli.main import main; sys.exit(main())"
 Y = np.linspace(-1, 2, 12)
+PROGRAM = (
+    "data { vector[12] y; } parameters { real mu; } model { mu ~ normal(0, 1); y ~ normal(mu, 1); }"
+)
 
 
 def model() -> None:
@@ -94,11 +97,10 @@ def until(holds: Callable[[], object], seconds: float = 300) -> None:
         time.sleep(0.05)
 
 
-def same(a: xr.DataTree, b: xr.DataTree) -> None:
-    for group in ("posterior", "sample_stats", "adaptation"):
-        xr.testing.assert_identical(
-            a[group].to_dataset().drop_attrs(), b[group].to_dataset().drop_attrs()
-        )
+def same(a: xr.DataTree, b: xr.DataTree, *more: str) -> None:
+    for group in ("posterior", "sample_stats", *more):
+        one, other = (tree[group].to_dataset().drop_attrs() for tree in (a, b))
+        xr.testing.assert_identical(one, other)
 
 
 def test_chains_have_the_draws_of_home_though_a_worker_is_killed(guide, tmp_path, monkeypatch):
@@ -112,14 +114,11 @@ def test_chains_have_the_draws_of_home_though_a_worker_is_killed(guide, tmp_path
         away = pool.submit(ob.nuts, target, client=address, checkpoint=tmp_path / "kept", **how)
         until(lambda: task_processes(tmp_path) == 2 or away.done())
         kill_worker(worker)
-        same(home, away.result())
+        same(home, away.result(), "adaptation")
     # Without a folder the draws come as they are, and with what a Stan program is.
-    program = ob.stan_program(
-        "data { vector[12] y; } parameters { real mu; } model { mu ~ normal(0, 1); y ~ normal(mu, 1); }",
-        {"y": Y},
-    )
+    program = ob.stan_program(PROGRAM, {"y": Y})
     few = {**how, "chains": 2, "draws": 50}
-    same(ob.nuts(program, **few), ob.nuts(program, client=address, **few))
+    same(ob.nuts(program, **few), ob.nuts(program, client=address, **few), "adaptation")
     other = {**tasks.versions(), "onebasin": "0.0.1"}
     monkeypatch.setattr(tasks, "versions", lambda: other)
     with pytest.raises(TaskError, match=r"instead of 0\.0\.1"):
@@ -127,24 +126,14 @@ def test_chains_have_the_draws_of_home_though_a_worker_is_killed(guide, tmp_path
 
 
 def test_fits_paths_and_modes_are_those_of_home(guide):
-    target, program = (
-        ob.numpyro_model(model),
-        ob.stan_program(
-            "data { vector[12] y; } parameters { real mu; } model { mu ~ normal(0, 1); y ~ normal(mu, 1); }",
-            {"y": Y},
-        ),
-    )
+    target, program = ob.numpyro_model(model), ob.stan_program(PROGRAM, {"y": Y})
     for method, of, how in (
         (ob.advi, target, {"iterations": 300, "draws": 50}),
         (ob.pathfinder, program, {"paths": 3, "draws": 50}),
         (ob.sample_modes, target, {"starts": 5, "warmup": 50, "draws": 50}),
     ):
         how |= {"seed": 5, "symmetry": False}
-        home, away = method(of, **how), method(of, client=guide[1], **how)
-        for group in ("posterior", "sample_stats"):
-            xr.testing.assert_identical(
-                home[group].to_dataset().drop_attrs(), away[group].to_dataset().drop_attrs()
-            )
+        same(method(of, **how), method(of, client=guide[1], **how))
     home = ob.find_modes(target, starts=5)
     away = ob.find_modes(target, starts=5, client=guide[1])
     assert (str(home), home.optima[0].height) == (str(away), away.optima[0].height)
@@ -175,4 +164,4 @@ def test_a_study_makes_the_cells_of_home(guide, start, tmp_path):
             ob.open_posterior(tmp_path / folder / "posteriors" / f"{name}.nuts.numpyro.nc")
             for folder in ("home", "away")
         )
-        same(home, away)
+        same(home, away, "adaptation")

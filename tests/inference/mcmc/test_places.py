@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -80,9 +79,7 @@ def three(place: ChainPlace) -> None:
     place.finish(Standing(3, 0.5, 1.5))
 
 
-def run_all(
-    prepare: Callable[[], RunChain], chains: int, folder: Path | None = None
-) -> tuple[Gathered, list[Standing]]:
+def run_all(prepare, chains, folder=None):
     gathered = Gathered(chains, 3)
     how = {"chains": chains, "draws": 3, "folder": folder, "fingerprint": "a"}
     return gathered, run_chains(prepare, gathered, **how)

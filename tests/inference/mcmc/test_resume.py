@@ -96,9 +96,7 @@ def test_a_chain_may_be_killed_while_it_writes(runner, undisturbed, tmp_path, mo
         for number in range(100):
             calls = iter(range(100))
 
-            def replace(
-                source: Path, place: Path, *, calls=calls, number=number, when=when
-            ) -> None:
+            def replace(source, place, *, calls=calls, number=number, when=when):
                 last = next(calls) == number % 3
                 if last and when == "before":
                     raise Killed

@@ -24,7 +24,7 @@ from onebasin.inference.density.charts import Bijection
 from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.numpyro import Course, NumpyroChains
 from onebasin.inference.mcmc.optimum import BestOptimum
-from onebasin.inference.mcmc.stan import best_optimum, seeds_of
+from onebasin.inference.mcmc.stan import seeds_of
 from onebasin.inference.mcmc.starts import (
     Start,
     chain_starts,
@@ -35,7 +35,6 @@ from onebasin.inference.mcmc.starts import (
 )
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.stan import stan_program
-from onebasin.stan.run import make_ready
 
 from ..known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
@@ -65,25 +64,13 @@ def test_optimum_keeps_chains_out_of_a_mode_without_weight():
     )
     assert 0 < (random < 0).sum() < 4
     np.testing.assert_allclose(optimum, 5.0, atol=1e-4)
-    random, optimum = (
-        infer(two_modes(), s, engine="stanli", seed=3).posterior for s in (stuck, best)
-    )
+    how = {"engine": "stanli", "seed": 3}
+    random, optimum = (infer(two_modes(), s, **how).posterior for s in (stuck, best))
     assert 0 < (random["x"].mean("draw") < 0).sum() < 4
     assert (optimum["x"] > 0).all()
     np.testing.assert_allclose(optimum["x"].mean(), 5.0, atol=0.2)
-    np.testing.assert_allclose(
-        optimum["other"].mean(("chain", "draw")), [1 / 6, 1 / 3, 0.5], atol=0.1
-    )
-
-
-@pytest.mark.parametrize("engine", ["stanli", "cmdstan"])
-def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path, engine):
-    """Without the Jacobian tau would be (shape - 1) / rate."""
-    ready = make_ready(known_target("stan"), tmp_path, engine=engine)
-    init = best_optimum(ready, tmp_path, init_radius=2.0, seeds=[1, 2])
-    values = json.loads(init.read_text())
-    np.testing.assert_allclose(values["x"], MEAN, atol=1e-3)
-    assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)
+    others = optimum["other"].mean(("chain", "draw"))
+    np.testing.assert_allclose(others, [1 / 6, 1 / 3, 0.5], atol=0.1)
 
 
 def test_no_finite_optimum_is_an_error_in_a_line():
@@ -167,23 +154,20 @@ def test_chains_stay_at_their_starts_with_tiny_steps_and_keep_their_metric(kind,
     target = network() if kind == "network" else known_target("stan")
     density = density_of(target)
     start = given(density.size, dense=dense)
-    found = run(
-        target, engine, Nuts(chains=2, warmup=3, draws=2, adapt=False, max_tree_depth=2), start
-    )
+    still = Nuts(chains=2, warmup=3, draws=2, adapt=False, max_tree_depth=2)
+    found = run(target, engine, still, start)
     there = jax.vmap(density.constrain)(jnp.asarray(start.positions))
     for name, values in there.items():
         drawn = np.asarray(found.draws[name])
         np.testing.assert_allclose(drawn, np.repeat(np.asarray(values)[:, None], 2, 1), atol=1e-6)
-    np.testing.assert_allclose(
-        found.stats["step_size"], np.repeat(start.step_size[:, None], 2, 1), rtol=1e-12
-    )
+    steps = np.repeat(start.step_size[:, None], 2, 1)
+    np.testing.assert_allclose(found.stats["step_size"], steps, rtol=1e-12)
     kept = found.groups["adaptation"]
     metric = kept["inverse_metric"].values
     if kept.attrs["definition"] == "stan":
         metric = reordered(metric, stan_places(density))
-    np.testing.assert_allclose(
-        metric, start.inverse_metric, rtol=2e-5
-    )  # CmdStan writes six figures
+    # CmdStan writes six figures.
+    np.testing.assert_allclose(metric, start.inverse_metric, rtol=2e-5)
 
 
 @pytest.mark.parametrize("engine", ["numpyro", "stanli", CMDSTAN])
@@ -205,9 +189,8 @@ FAR = {"mu": np.array([2.7, -2.6]), "sigma": np.array([0.9, 1.1]), "theta": np.a
 
 def program() -> Target:
     """Two components, of which `theta` is the first one's weight."""
-    return ob.stan_program(
-        NOTEBOOKS / "mixture.stan", NOTEBOOKS / "mixture.json", symmetry="mu,sigma,1-theta"
-    )
+    files = NOTEBOOKS / "mixture.stan", NOTEBOOKS / "mixture.json"
+    return ob.stan_program(*files, symmetry="mu,sigma,1-theta")
 
 
 def _mixture() -> None:
@@ -224,9 +207,7 @@ def model() -> Target:
     return ob.numpyro_model(_mixture, symmetry="w,mu,sigma")
 
 
-def start(
-    target: Target, engine: str, settings: ob.Nuts, init: Any = None, adapt_from: Any = None
-) -> Start:
+def start(target, engine, settings, init=None, adapt_from=None):
     job = Job(target, settings, engine, 3, ProgressBars(False), start=init, adapt_from=adapt_from)
     return start_of(job)
 
@@ -243,13 +224,9 @@ def earlier(target: Target, centre: Any, definition: str, size: int = 400) -> xr
     named = {n: ((*axes, *(f"{n}_{i}" for i in range(v.ndim - 2))), v) for n, v in draws.items()}
     metric = np.stack([np.cov(chain.T) for chain in vectors])
     places = ("chain", "coordinate", "other_coordinate")
-    groups = {
-        "posterior": xr.Dataset(named),
-        "sample_stats": xr.Dataset({"step_size": (axes, np.full((2, size), 0.25))}),
-        "adaptation": xr.Dataset(
-            {"inverse_metric": (places, metric)}, attrs={"definition": definition}
-        ),
-    }
+    steps = {"step_size": (axes, np.full((2, size), 0.25))}
+    kept = xr.Dataset({"inverse_metric": (places, metric)}, attrs={"definition": definition})
+    groups = {"posterior": xr.Dataset(named), "sample_stats": xr.Dataset(steps), "adaptation": kept}
     return xr.DataTree.from_dict(groups)
 
 
@@ -277,9 +254,8 @@ def test_the_metric_is_moved_to_the_labelling_of_the_start(kind, shape):
         vectors = np.asarray(jax.vmap(density.unconstrain)(labels(draws)))
         covariance = np.cov(vectors.T)
         expected = covariance if shape == "dense" else np.diag(covariance)
-        np.testing.assert_allclose(
-            found.inverse_metric[chain], expected, rtol=2e-3, atol=2e-3 * expected.max()
-        )
+        near, there = 2e-3 * expected.max(), found.inverse_metric[chain]
+        np.testing.assert_allclose(there, expected, rtol=2e-3, atol=near)
     np.testing.assert_array_equal(found.step_size, 0.25)
     assert found.warmup is None  # values are no draws
 
@@ -304,9 +280,8 @@ def test_a_metric_moves_by_the_jacobian_where_coordinates_do_not_change_places(s
     draws = np.asarray(jax.vmap(act)(jnp.asarray(before + 1e-5 * noise @ root.T)))
     expected = np.cov(draws.T) / 1e-10
     found = moved(metric, act, partial(act, way=-1), after)
-    np.testing.assert_allclose(
-        found, expected if shape == "dense" else np.diag(expected), rtol=1e-3
-    )
+    expected = expected if shape == "dense" else np.diag(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
 @pytest.mark.full
@@ -388,7 +363,8 @@ def test_a_run_records_where_it_began(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("engine", "init"), [("numpyro", "optimum"), ("stanli", "pathfinder")])
+@pytest.mark.parametrize("engine", ["numpyro", "stanli"])
+@pytest.mark.parametrize("init", ["optimum", "pathfinder"])
 def test_starts_that_were_looked_for_are_recorded(engine, init):
     """Chains of tiny steps stay there; those of one optimum are known to have begun at one point."""
     target = known_target("numpyro" if engine == "numpyro" else "stan")
@@ -398,9 +374,9 @@ def test_starts_that_were_looked_for_are_recorded(engine, init):
     assert starts["x"].shape == (2, 2)
     assert np.allclose(starts["x"][0], starts["x"][1], atol=1e-3) == (init == "optimum")
     if init == "optimum":
-        np.testing.assert_allclose(starts["x"], [MEAN, MEAN], atol=1e-4)
+        np.testing.assert_allclose(starts["x"], [MEAN, MEAN], atol=1e-3)
         # Of the unconstrained density: without the Jacobian it would be (shape - 1) / rate.
-        np.testing.assert_allclose(starts["tau"], SHAPE / RATE, rtol=1e-4)
+        np.testing.assert_allclose(starts["tau"], SHAPE / RATE, rtol=1e-3)
     assert json.loads(run.attrs["settings"])["thin"] == 2
     assert run["posterior"].sizes["draw"] == 4
     assert run.attrs["gradient_evaluations"] == int(run["sample_stats"]["n_steps"].sum()) >= 16

@@ -1,7 +1,7 @@
 """Optima, folding, bridge sampling, and modes sampled one by one."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -24,6 +24,7 @@ from onebasin.inference.modes.optima import Folding
 from onebasin.models import Exchangeable, Target
 from onebasin.stan import stan_program
 
+from ...analysis.conftest import autoregression
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target
 
 ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
@@ -200,9 +201,8 @@ def target(parts: int, *, flips: bool = False) -> Target:
         numpyro.sample("b", dist.Normal(0, 1).expand([2, parts]).to_event(2))
         numpyro.sample("c", dist.Normal(0, 1))
 
-    return Target(
-        "parts", numpyro_model=model, symmetry=(Exchangeable({"a": 0, "b": 1}, flips=flips),)
-    )
+    symmetry = (Exchangeable({"a": 0, "b": 1}, flips=flips),)
+    return Target("parts", numpyro_model=model, symmetry=symmetry)
 
 
 @pytest.fixture(params=[False, True], ids=["orders", "signs"])
@@ -250,27 +250,19 @@ def test_a_symmetric_point_has_fewer_copies(folding):
     flips = folding.layout.blocks[0].has_flips
     assert folding.log_copies(np.zeros(folding.density.size)) == pytest.approx(0)
     halves = folding.density.ravel({"a": np.array([1.0, 1, 2]), "b": np.ones((2, 3)), "c": 0.0})
-    assert np.exp(folding.log_order - folding.log_copies(np.asarray(halves))) == pytest.approx(2), (
-        flips
-    )
+    alike = folding.log_order - folding.log_copies(np.asarray(halves))
+    assert np.exp(alike) == pytest.approx(2), flips
 
 
-CHAINS, DRAWS = 4, 400
+CHAINS = 4
 
 
-def chains(rng: np.random.Generator, size: int, stickiness: float = 0.6) -> np.ndarray:
+def chains(rng: np.random.Generator, size: int) -> np.ndarray:
     """Standard normal chains (chain, draw, param), each draw correlated with the one before."""
-    noise = rng.standard_normal((CHAINS, DRAWS, size))
-    out = np.empty_like(noise)
-    out[:, 0] = noise[:, 0]
-    for draw in range(1, DRAWS):
-        out[:, draw] = stickiness * out[:, draw - 1] + math.sqrt(1 - stickiness**2) * noise[:, draw]
-    return out
+    return autoregression(rng, 0.6, (CHAINS, 400, size))
 
 
-def skewed(
-    size: int,
-) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray], float]:
+def skewed(size):
     """Logs of gamma variables, whose density is skewed: from normal draws, the density, and its log integral."""
     shape = 3.0
 
@@ -338,9 +330,8 @@ def test_chains_that_disagree_have_a_larger_error():
 def test_weights_are_known_where_what_is_not_known_does_not_matter(gap, error, known):
     weights = weigh([LogIntegral(0.0, 0.01), LogIntegral(-gap, error)])
     assert weights.known is known
-    assert (weights.low <= np.exp(weights.log)).all() and (
-        np.exp(weights.log) <= weights.high
-    ).all()
+    found = np.exp(weights.log)
+    assert (weights.low <= found).all() and (found <= weights.high).all()
 
 
 def test_draws_are_shared_out_as_weights_say():
@@ -366,10 +357,8 @@ def two_gaussians(size: int, shares: tuple[float, float], *, parts: bool = False
 
     def model() -> None:
         x = numpyro.sample("x", dist.Uniform(-50, 50).expand([size]).to_event(1))
-        terms = [
-            jnp.log(w) + dist.Normal(m, s).log_prob(x).sum()
-            for w, m, s in zip(shares, means, sds, strict=True)
-        ]
+        modes = zip(shares, means, sds, strict=True)
+        terms = [jnp.log(w) + dist.Normal(m, s).log_prob(x).sum() for w, m, s in modes]
         numpyro.factor("density", jnp.logaddexp(*terms))
         if parts:
             mu = numpyro.sample("mu", dist.Normal(0, 20).expand([3]).to_event(1))
@@ -418,9 +407,8 @@ def mixture(y: np.ndarray, parts: int) -> Target:
     def model() -> None:
         mu = numpyro.sample("mu", dist.Normal(0, 3).expand([parts]).to_event(1))
         theta = numpyro.sample("theta", dist.Dirichlet(jnp.full(parts, 2.0)))
-        numpyro.sample(
-            "y", dist.MixtureSameFamily(dist.Categorical(theta), dist.Normal(mu, 1.0)), obs=y
-        )
+        both = dist.MixtureSameFamily(dist.Categorical(theta), dist.Normal(mu, 1.0))
+        numpyro.sample("y", both, obs=y)
 
     return Target("mixture", numpyro_model=model, symmetry=(Exchangeable({"mu": 0, "theta": 0}),))
 

@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from functools import lru_cache, partial
+from itertools import permutations, product
 
 import jax
 import jax.numpy as jnp
@@ -29,15 +30,73 @@ from onebasin.inference.mutual_information.estimators import (
     training_marginals,
 )
 
-from .cases import (
-    Parts,
-    all_permutations,
-    assert_derivative,
-    brute_force,
-    in_mcse,
-    marginals_by_sum,
-    parts,
-)
+
+class Parts:
+    """H components with D features each, component i at loc_i with scale_i, and draws from them."""
+
+    def __init__(self, loc: np.ndarray, scale: np.ndarray, draws: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.loc, self.scale = loc, scale
+        self.draws = loc + scale * rng.standard_normal((draws, *loc.shape))
+
+    def log_density(self, sign: float | np.ndarray = 1.0) -> jax.Array:
+        """Return entries (w, i, j) = log q_i(sign u_j), with one sign, or one per feature."""
+        loc, scale = (array[None, :, None, :] for array in (self.loc, self.scale))
+        terms = norm.logpdf(sign * self.draws[:, None, :, :], loc, scale)
+        return jnp.asarray(terms.sum(-1))
+
+    def ratios(self, *, flips: bool = False) -> LogRatios:
+        return log_ratios(self.log_density(), self.log_density(-1.0) if flips else None)
+
+
+def parts(num_parts, delta, *, features=4, draws=50, seed=0):
+    """Return components with unequal scales; the mean log ratio of a transposition is about -2 delta."""
+    rng = np.random.default_rng(1000 + seed)
+    loc = rng.standard_normal((num_parts, features)) * np.sqrt(delta / features)
+    return Parts(loc, rng.uniform(0.7, 1.4, (num_parts, features)), draws, seed)
+
+
+def brute_force(case: Parts, *, flips: bool) -> np.ndarray:
+    """Compute l(w) as the explicit sum of q(g w) / q(w) over the group."""
+    densities = np.stack([case.log_density(1.0), case.log_density(-1.0)])
+    size = densities.shape[-1]
+    rows = np.arange(size)
+    signs = product((0, 1), repeat=size) if flips else [(0,) * size]
+    elements = product(signs, permutations(range(size)))
+    terms = [densities[list(sign), :, rows, list(c)].sum(0) for sign, c in elements]
+    own = densities[0][:, rows, rows].sum(1)
+    return logsumexp(terms, axis=0) - own
+
+
+def all_permutations(size: int) -> np.ndarray:
+    return np.array(list(permutations(range(size))))
+
+
+def marginals_by_sum(matrix: np.ndarray) -> np.ndarray:
+    """Compute P of one matrix by summing over all permutations."""
+    each = all_permutations(len(matrix))
+    logs = matrix[np.arange(len(matrix)), each].sum(1)
+    weights = np.exp(logs - logsumexp(logs))
+    found = np.zeros_like(matrix)
+    for weight, columns in zip(weights, each, strict=True):
+        found[np.arange(len(matrix)), columns] += weight
+    return found
+
+
+def assert_derivative(function, matrix, entries, *, step=1e-05, rtol=1e-06):
+    """Compare entries of the gradient with central differences."""
+    found = jax.grad(function)(jnp.asarray(matrix))
+    for entry in entries:
+        bump = np.zeros(matrix.shape)
+        bump[entry] = step
+        rise = function(jnp.asarray(matrix + bump)) - function(jnp.asarray(matrix - bump))
+        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=rtol)
+
+
+def in_mcse(values: np.ndarray) -> float:
+    """Return the mean in units of its standard error."""
+    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
+
 
 RANGES = [1.0, 30.0, 1e3, 1e6]
 
@@ -93,9 +152,8 @@ def wide_parts(seed: int, spread: float, dtype: type) -> list[np.ndarray]:
 
 def naive(draws: np.ndarray, loc: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Entry (w, i, j) of log q_i(u_j), by SciPy in double precision."""
-    return norm.logpdf(draws.astype(float)[:, None], loc[None, :, None], scale[None, :, None]).sum(
-        -1
-    )
+    dist = norm(loc[None, :, None], scale[None, :, None])
+    return dist.logpdf(draws.astype(float)[:, None]).sum(-1)
 
 
 def turned(draws: np.ndarray) -> np.ndarray:
@@ -105,9 +163,8 @@ def turned(draws: np.ndarray) -> np.ndarray:
 def assert_same(found: LogRatios, expected: LogRatios, **tolerance: float) -> None:
     for name in ("total", "mean", "flip_probability"):
         if getattr(expected, name) is not None:
-            np.testing.assert_allclose(
-                getattr(found, name), getattr(expected, name), **tolerance, err_msg=name
-            )
+            one, other = getattr(found, name), getattr(expected, name)
+            np.testing.assert_allclose(one, other, **tolerance, err_msg=name)
     assert (found.flip_probability is None) == (expected.flip_probability is None)
 
 
@@ -174,10 +231,9 @@ def test_derivatives_are_those_of_the_density_written_out(flips):
         return jnp.sum(weights * ratios.total) + jnp.sum(weights * ratios.mean)
 
     expected = jax.jit(jax.grad(plain, argnums=(0, 1, 2)))(draws, loc, scale)
-    for mine, theirs in zip(
-        jax.jit(jax.grad(found, argnums=(0, 1, 2)))(draws, loc, scale), expected, strict=True
-    ):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+    mine = jax.jit(jax.grad(found, argnums=(0, 1, 2)))(draws, loc, scale)
+    for ours, theirs in zip(mine, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_flips_sum_over_signs():
@@ -233,12 +289,9 @@ def test_training_marginals_are_doubly_stochastic_at_any_range(rng, spread, dtyp
 
 
 DRAWS = 6_000
-ESTIMATORS = {
-    "exact": exact,
-    "infonce2": partial(infonce, num_permutations=2),
-    "infonce": partial(infonce, num_permutations=6),
-    "infonce100": partial(infonce, num_permutations=100),
-}
+COUNTS = {"infonce2": 2, "infonce": 6, "infonce100": 100}
+ESTIMATORS = {n: partial(infonce, num_permutations=k) for n, k in COUNTS.items()}
+ESTIMATORS["exact"] = exact
 COMPILED = {name: jax.jit(estimator) for name, estimator in ESTIMATORS.items()}
 
 
@@ -316,9 +369,8 @@ def wide(dtype: type) -> jax.Array:
     rng = np.random.default_rng(7)
     noise = rng.standard_normal((5, 6, 6))
     twins = np.kron(np.eye(3), np.ones((2, 2))) * 1e3
-    return jnp.asarray(
-        np.stack([0 * noise[0], twins, noise[1], 1e3 * noise[2], 1e6 * noise[3]]), dtype
-    )
+    kinds = [0 * noise[0], twins, noise[1], 1e3 * noise[2], 1e6 * noise[3]]
+    return jnp.asarray(np.stack(kinds), dtype)
 
 
 FEW = {"exact": exact, "infonce": partial(infonce, num_permutations=3)}
@@ -361,9 +413,7 @@ def test_few_parts_have_a_closed_interval():
     ratios = case.ratios()
     found = interval(jax.random.key(2), ratios)
     assert found.lower == found.upper
-    control = [
-        (marginals_by_sum(np.asarray(matrix)) * np.asarray(matrix)).sum() for matrix in ratios.total
-    ]
+    control = [(marginals_by_sum(m) * m).sum() for m in np.asarray(ratios.total)]
     values = np.log(120) - brute_force(case, flips=False) + control
     np.testing.assert_allclose(found.lower, values.mean(), rtol=1e-9)
     np.testing.assert_allclose(found.upper_mcse, values.std(ddof=1) / np.sqrt(300), rtol=1e-9)
@@ -374,9 +424,8 @@ def test_bounds_of_permanents_hold_matrix_by_matrix(rng):
     """A third normal, a third Cauchy, a third near 0 and 1; converged or not."""
     shape = (20, 6, 6)
     near = np.where(rng.uniform(size=shape) < 0.5, 0.0, -30.0) + 1e-3 * rng.standard_normal(shape)
-    cases = jnp.asarray(
-        np.concatenate([2 * rng.standard_normal(shape), rng.standard_cauchy(shape), near])
-    )
+    kinds = [2 * rng.standard_normal(shape), rng.standard_cauchy(shape), near]
+    cases = jnp.asarray(np.concatenate(kinds))
     truth = jax.jit(jax.vmap(log_permanent))(cases)
     slack = 1e-9 * np.abs(truth).max()
     for sweeps in (1, 100):

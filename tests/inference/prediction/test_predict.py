@@ -237,13 +237,8 @@ def switched(rng):
     mu[[1, 2]] = mu[[1, 2]][..., ::-1]
     share = np.exp(mu - mu.max(axis=-1, keepdims=True))
     names = {"mu": "parameter", "share": "transformed"}
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {n: (("chain", "draw", "k"), v) for n, v in (("mu", mu), ("share", share))}
-            )
-        }
-    )
+    drawn = {"mu": (("chain", "draw", "k"), mu), "share": (("chain", "draw", "k"), share)}
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(drawn)})
     tree.attrs["kinds"] = json.dumps(names)
     return tree
 
@@ -259,15 +254,13 @@ def test_draws_are_aligned_before_they_predict(switched, name):
     assert set(found.predictions) == {"at", "total"}, "nothing else follows from the new data"
     means = found.predictions.mean(("chain", "draw"))
     assert sorted(means["at"].values) == pytest.approx([-6, 6], abs=0.1)
-    np.testing.assert_allclose(
-        found.tree["posterior"]["mu"] * 3.0, found.predictions["at"], rtol=1e-5
-    )
+    moved = found.tree["posterior"]["mu"]
+    np.testing.assert_allclose(moved * 3.0, found.predictions["at"], rtol=1e-5)
     as_sampled = 1 + np.exp(-4) + 3 * switched["posterior"]["mu"].values.sum(axis=-1)
     np.testing.assert_allclose(found.predictions["total"], as_sampled, atol=0.5)
     known = ob.diagnose(switched, align=False)
-    assert (
-        ob.predict(switched, {"x": 3.0}, model=model, diagnosis=known).judged.answer == "unusable"
-    )
+    again = ob.predict(switched, {"x": 3.0}, model=model, diagnosis=known)
+    assert again.judged.answer == "unusable"
 
 
 def test_predictions_of_an_unusable_posterior_say_so(rng):

@@ -5,7 +5,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,7 @@ Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = Nuts(chains=1, warmup=20, draws=10)
 
 
-def normal(
-    y: Any = Y,
-    *,
-    prior: float = 1.0,
-    noise: Callable[..., Any] = dist.Normal,
-    shift: Any = 0.0,
-    name: str = "mu",
-    square: Callable[[Any], Any] | None = None,
-) -> Target:
+def normal(y=Y, *, prior=1.0, noise=dist.Normal, shift=0.0, name="mu", square=None):
     """A normal mean: always of one name, with one thing or another changed."""
 
     def model() -> None:
@@ -59,22 +50,13 @@ def test_fingerprint_sees_all_that_a_numpyro_model_computes():
     one_bit = Y.copy()
     one_bit[15] = np.nextafter(one_bit[15], 1.0)
     assert of(normal()) == of(normal(Y.copy()))
-    others = {
-        "data": normal(one_bit),
-        "data in single precision": normal(Y.astype(np.float32)),
-        "prior": normal(prior=2.0),
-        "prior, by one bit": normal(prior=float(np.nextafter(1.0, 2.0))),
-        "likelihood": normal(noise=dist.Laplace),
-        "a number in a closure": normal(shift=0.1),
-        "an array in a closure": normal(shift=np.full(30, 0.1)),
-        "an array in a closure, by one entry": normal(shift=np.r_[np.full(29, 0.1), 0.2]),
-        "an array of JAX in a closure": normal(shift=jnp.full(30, 0.3)),
-        "name of a variable": normal(name="nu"),
-        "a derived quantity": normal(square=jnp.square),
-        "another derived quantity": normal(square=jnp.abs),
-    }
-    found = {words: of(target) for words, target in others.items()}
-    assert len({of(normal()), *found.values()}) == len(others) + 1, found
+    closures = (0.1, np.full(30, 0.1), np.r_[np.full(29, 0.1), 0.2], jnp.full(30, 0.3))
+    others = [normal(one_bit), normal(Y.astype(np.float32)), normal(name="nu")]
+    others += [normal(prior=prior) for prior in (2.0, float(np.nextafter(1.0, 2.0)))]
+    others += [normal(noise=dist.Laplace), *(normal(shift=shift) for shift in closures)]
+    others += [normal(square=derived) for derived in (jnp.square, jnp.abs)]
+    found = [of(target) for target in others]
+    assert len({of(normal()), *found}) == 13, found
 
 
 def test_other_versions_and_another_generator_of_random_numbers_are_another_run(monkeypatch):
@@ -119,13 +101,8 @@ def recurrent() -> Target:
 def test_fingerprint_is_the_same_in_another_process():
     here = f"{of(normal(square=jnp.tanh))} {of(recurrent())}"
     code = ELSEWHERE.format(folder=str(Path(__file__).parents[3]))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONHASHSEED": "12345"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command, env = [sys.executable, "-c", code], os.environ | {"PYTHONHASHSEED": "12345"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.stdout.split("\n")[-2] == here, done.stderr
 
 
@@ -245,6 +222,8 @@ def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one
 
 
 DATA = np.array([0.5, 1.5, 2.5])
+OTHERS = [{"y": DATA + 1e-12, "n": 3}, {"y": DATA[:, None], "n": 3}, {"z": DATA, "n": 3}]
+OTHERS += [{"y": DATA}, {"y": DATA, "n": {"n": 3}}]
 
 PROGRAM = """#include part.stan
 /*
@@ -271,14 +250,10 @@ def test_a_stan_program_tells_its_text_and_kinds(tmp_path):
     (tmp_path / "part.stan").write_text("functions { real f(real x) { return x; } }\n")
     (tmp_path / "whole.stan").write_text(PROGRAM)
     origin = origin_of(stan_program(tmp_path / "whole.stan", {"n": 3, "y": DATA}), "stan")
-    attributes = origin.attributes(["mu", "sigma", "twice", "log_lik", "other"])
-    assert attributes["kinds"] == {
-        "mu": "parameter",
-        "sigma": "parameter",
-        "twice": "transformed",
-        "log_lik": "generated",
-        "other": "generated",
-    }
+    names = ["mu", "sigma", "twice", "log_lik", "other"]
+    attributes = origin.attributes(names)
+    of = ("parameter", "parameter", "transformed", "generated", "generated")
+    assert list(attributes["kinds"].items()) == list(zip(names, of, strict=True))
     assert attributes["program_name"] == "whole.stan"
     assert "// part.stan begins\nfunctions { real f" in attributes["program"]
     assert "#include nothing.stan" in attributes["program"]  # within a comment
@@ -286,16 +261,7 @@ def test_a_stan_program_tells_its_text_and_kinds(tmp_path):
     assert attributes["data_sha256"] == data_sha256({"y": DATA.tolist(), "n": 3.0})
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"y": DATA + 1e-12, "n": 3},
-        {"y": DATA[:, None], "n": 3},
-        {"z": DATA, "n": 3},
-        {"y": DATA},
-        {"y": DATA, "n": {"n": 3}},
-    ],
-)
+@pytest.mark.parametrize("other", OTHERS)
 def test_other_data_have_another_hash(other):
     given = data_sha256({"n": 3, "y": DATA})
     assert given == data_sha256({"y": list(DATA), "n": np.float32(3)})

@@ -32,9 +32,8 @@ def potential(target: NetworkTarget, trainer: Trainer) -> Callable[[jax.Array], 
 def test_members_reach_the_optimum_of_a_convex_case(objective):
     """Ridge regression and ordinary least squares, in closed form."""
     target = linear_target()
-    settings = Ensemble(
-        members=3, epochs=2000, learning_rate=0.05, objective=objective, init="prior"
-    )
+    how = {"objective": objective, "init": "prior"}
+    settings = Ensemble(members=3, epochs=2000, learning_rate=0.05, **how)
     tree = infer(target, settings, seed=1)
     decay = 0.7**2 * np.eye(2) if objective == "posterior" else np.zeros((2, 2))
     best = np.linalg.solve(target.x.T @ target.x + decay, target.x.T @ target.y[:, 0])

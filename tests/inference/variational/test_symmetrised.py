@@ -111,9 +111,8 @@ def test_elements_are_the_group_once_each():
     for name in TARGETS:
         group = layout(name)
         vector = jnp.arange(1.0, group.density.size + 1)
-        moved = np.asarray(
-            jax.jit(jax.vmap(group.act, in_axes=(0, None)))(group.elements(), vector)
-        )
+        every = jax.jit(jax.vmap(group.act, in_axes=(0, None)))
+        moved = np.asarray(every(group.elements(), vector))
         order = round(np.exp(group.log_order))
         assert len(np.unique(moved, axis=0)) == len(moved) == order, name
         np.testing.assert_array_equal(moved[0], vector, err_msg=name)
@@ -155,9 +154,6 @@ def test_layout_of_needs_a_symmetry_and_a_chart_that_keeps_parts_apart():
     target = Target("ordered", numpyro_model=model, symmetry=(Exchangeable({"mu": 0}),))
     with pytest.raises(ValueError, match=r"does not exchange coordinates .*of mu"):
         layout_of(target)
-
-
-Parameters = dict[str, jax.Array]
 
 
 @cache
@@ -308,11 +304,8 @@ def test_two_layers_train_on_the_better_chain():
 @pytest.mark.full
 def test_auto_follows_the_width():
     twelve, thirteen = (layout_of(regression((hidden,))) for hidden in (12, 13))
-    for of, choice in (
-        (twelve, "exact"),
-        (thirteen, "fractional"),
-        (layout("transition matrix"), "exact"),
-    ):
+    three = (twelve, "exact"), (thirteen, "fractional"), (layout("transition matrix"), "exact")
+    for of, choice in three:
         assert choose_estimator("auto", of) == choice
 
 
@@ -349,7 +342,6 @@ def deep() -> NetworkTarget:
     return regression((3, 2, 3), activation="tanh")
 
 
-@pytest.mark.full
 @pytest.mark.full
 @pytest.mark.parametrize("away", [0.7, 30.0])
 def test_layers_are_listed_and_add_up_to_the_log_order_where_all_units_are_apart(away):
@@ -393,14 +385,8 @@ def test_more_than_a_dozen_units_are_bounded_by_permutations():
 @pytest.mark.slow
 def test_posteriors_of_both_methods_are_read():
     target = regression((3, 2))
-    settings = Advi(
-        iterations=100,
-        evaluate_every=25,
-        draws=5,
-        init_scale=1.0,
-        trace_parameters=True,
-        tolerance=0.0,
-    )
+    how = {"init_scale": 1.0, "trace_parameters": True, "tolerance": 0.0}
+    settings = Advi(iterations=100, evaluate_every=25, draws=5, **how)
     fit = infer(target, settings, seed=1, predictive_mb=0)
     at_end, last, first = (mixture_gap(target, fit, evaluation=k) for k in (None, 3, 0))
     assert at_end.total == last.total != first.total
@@ -493,17 +479,12 @@ def test_start_is_where_the_means_begin():
 def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="`permutations` is 1"):
         planned(two_modes(), replace(QUICK, permutations=1, mutual_information="infonce"))
-    with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* not a network"):
-        infer(two_modes(), replace(QUICK, batch_size=2))
     with pytest.raises(ValueError, match=r"`anneal` must be a share from 0 to 1; got 2.0"):
         replace(QUICK, anneal=2.0)
 
 
 def test_an_elbo_that_is_lost_is_an_error():
     def model() -> None:
-        import numpyro
-        from numpyro import distributions as dist
-
         w = numpyro.sample("w", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
         numpyro.factor("gone", jnp.where(jnp.abs(w).sum() > 2.0, jnp.nan, 0.0))
 

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import sys
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,7 @@ from onebasin.inference import Nuts
 from onebasin.studies import registry
 from onebasin.studies.lab import run as running
 from onebasin.studies.lab import study as lab
-from onebasin.studies.lab.run import RESULTS, Run, read_results
+from onebasin.studies.lab.run import RESULTS, read_results
 from onebasin.studies.lab.study import Change, Summary, frame_of, mean_with_interval
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
@@ -57,9 +56,7 @@ class Config:
     nuts: Nuts = Nuts()  # noqa: RUF009
 
 
-def opened(
-    path: Path, config: Config | None = None, *, force: bool = False
-) -> AbstractContextManager[Run]:
+def opened(path, config=None, *, force=False):
     config = config or Config()
     return running.opened(path, study="toy", config=config, command=["onebasin"], force=force)
 

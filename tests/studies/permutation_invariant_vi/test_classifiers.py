@@ -25,28 +25,18 @@ def fits_of(width, name, *, symmetrised, accuracy=0.9):
     noise = np.array([0.0, 0.1, -0.1, 0.05, -0.05])
     ramp = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # Seeds differ more than methods.
     values = symmetrised + ramp + (noise if name != "mfvi" else 0.0)
-    return {
-        "width": width,
-        "method": name,
-        "label": method.label,
-        "kind": method.kind,
-        "log_order": math.lgamma(width + 1),
-        "lower": np.full(5, 1.0),
-        "symmetrised": values,
-        "accuracy": accuracy + 0.01 * ramp + 1e-4 * noise,
-        "log_score": np.full(5, -0.2),
-    }
+    row = {"width": width, "method": name, "label": method.label, "kind": method.kind}
+    row |= {"log_order": math.lgamma(width + 1), "lower": np.full(5, 1.0), "symmetrised": values}
+    row["accuracy"] = accuracy + 0.01 * ramp + 1e-4 * noise
+    return row | {"log_score": np.full(5, -0.2)}
 
 
 def width_results(gains, infonce=0.0, accuracy=0.9):
     rows = []
     for width, more in gains.items():
-        rows += [
-            fits_of(width, "mfvi", symmetrised=-100.0),
-            fits_of(width, "infonce-2", symmetrised=-101.0 + infonce),
-            fits_of(width, "infonce-10", symmetrised=-100.0 + infonce),
-            fits_of(width, "recommended", symmetrised=-100.0 + more, accuracy=accuracy),
-        ]
+        others = {"mfvi": -100.0, "infonce-2": -101.0 + infonce, "infonce-10": -100.0 + infonce}
+        rows += [fits_of(width, name, symmetrised=value) for name, value in others.items()]
+        rows.append(fits_of(width, "recommended", symmetrised=-100.0 + more, accuracy=accuracy))
     return {"fits": frame_of(rows)}
 
 
@@ -77,11 +67,8 @@ def test_the_nearest_copy_is_one_transposition_away(rng):
         norm = np.sqrt(sum((v**2).sum() for v in one.values()))
         distances = {}
         for order in permutations(range(4)):
-            moved = {
-                "W1": one["W1"][:, order],
-                "b1": one["b1"][list(order)],
-                "W2": one["W2"][list(order)],
-            }
+            o = list(order)
+            moved = {"W1": one["W1"][:, o], "b1": one["b1"][o], "W2": one["W2"][o]}
             squares = sum(((moved[name] - one[name]) ** 2).sum() for name in moved)
             distances[order] = np.sqrt(squares) / norm
         del distances[tuple(range(4))]

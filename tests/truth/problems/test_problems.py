@@ -53,12 +53,8 @@ def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
 )
 def test_both_engines_have_the_same_density(name):
     target, at = PROBLEMS[name].target(), points(name)
-    draws = xr.Dataset(
-        {
-            key: (("chain", "draw", *(f"{key}{i}" for i in range(value.ndim - 1))), value[None])
-            for key, value in at.items()
-        }
-    )
+    dims = {k: ("chain", "draw", *(f"{k}{i}" for i in range(v.ndim - 1))) for k, v in at.items()}
+    draws = xr.Dataset({key: (dims[key], value[None]) for key, value in at.items()})
     found = (log_density(target, draws, engine=engine).values for engine in ("numpyro", "stanli"))
     np.testing.assert_allclose(*(np.diff(values) for values in found), rtol=1e-8, atol=1e-7)
 
@@ -96,9 +92,8 @@ def test_no_relabelling_changes_an_invariant(name, rng):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_reference_has_the_data_of_the_problem(name):
     reference = open_reference(name)
-    groups = [
-        reference[g].to_dataset() for g in ("constant_data", "observed_data") if g in reference
-    ]
+    there = [g for g in ("constant_data", "observed_data") if g in reference]
+    groups = [reference[g].to_dataset() for g in there]
     held = {str(n): v.values for group in groups for n, v in group.data_vars.items()}
     target = PROBLEMS[name].target()
     found = {"x": target.x, "y": target.y} if target.is_network else read_data(name)
