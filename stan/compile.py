@@ -56,7 +56,7 @@ _NAMESPACE = re.compile(r"\b\w+_model_namespace::\w+: ")
 """The C++ location of a failed check of data, which users do not need."""
 SHOWN_LINES, SHOWN_WIDTH = 12, 400
 _TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
-"""How lines begin in which a program says what went wrong."""
+"""Beginnings of the lines by which a program reports what went wrong."""
 _CACHE = "programs"
 _SEAL = f"{NAME}.sha256"
 _OBJECT = f"{NAME}.o"

@@ -55,7 +55,7 @@ class Home:
 
     @property
     def supports_jacobian_statement(self) -> bool:
-        """Whether ``jacobian += ...`` compiles (since Stan 2.36); the programs of networks use it."""
+        """Check whether ``jacobian += ...`` compiles (since Stan 2.36); the programs of networks use it."""
         return self.version >= (2, 36, 0)
 
 

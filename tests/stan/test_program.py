@@ -134,7 +134,7 @@ def test_names_that_are_not_there_are_refused(tmp_path):
     ):
         stan_program(path, {"y": 1}, observed="z")
     with pytest.raises(
-        StanDataError, match="`posterior_predictive` names the data z, which `data`"
+        StanDataError, match="`posterior_predictive` names the data z, which is not in"
     ):
         stan_program(path, {"y": 1}, posterior_predictive={"z": "z_rep"})
     roles = stan_program(path, {"y": 1}, log_likelihood="ll").stan_program.roles

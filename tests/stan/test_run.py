@@ -150,11 +150,13 @@ def test_a_metric_is_read_and_written(tmp_path, comments, metric):
     found = read_adaptation(comments, 0.87212345)
     assert found.step_size == 0.87212345
     np.testing.assert_array_equal(found.inverse_metric, metric)
-    path = found.write(tmp_path)
+    *file, step = found.arguments(tmp_path)
+    assert step == "stepsize=0.87212345"
     if metric:
-        assert json.loads(path.read_text()) == {"inv_metric": metric}
+        assert file == [f"metric_file={tmp_path / 'metric.json'}"]
+        assert json.loads((tmp_path / "metric.json").read_text()) == {"inv_metric": metric}
     else:
-        assert path is None
+        assert not file
 
 
 def test_a_warmup_that_has_not_ended_came_to_nothing_and_one_parameter_has_one_axis():

@@ -233,7 +233,7 @@ def test_the_second_is_refused_at_once_and_told_who_holds_it(tmp_path, holder):
     with (
         pytest.raises(
             InUse,
-            match=rf"`--out` is .*run\.nc, which process {holder.pid} \(`.*` on .*\) is writing; wait",
+            match=rf"`--out` is .*run\.nc, which process {holder.pid} \(`.*` on .*\) is writing. Wait",
         ),
         locked(tmp_path / "run.nc", argument="--out"),
     ):

@@ -3,6 +3,7 @@
 import errno
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -133,10 +134,10 @@ def test_a_program_that_fails_exits_with_its_words(drive):
 
 
 def test_a_full_disk_is_said_in_the_words_of_our_driver(monkeypatch, capsys):
-    def fails(*_):
+    def fails(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for name, stand_in in (("_run", fails), ("bound_memory", lambda: None)):
+    for name, stand_in in (("Model", SimpleNamespace(of=fails)), ("bound_memory", lambda: None)):
         monkeypatch.setattr(process, name, stand_in)
     monkeypatch.setattr(process.signal, "signal", lambda *_: None)
     assert process.main(["p.stan", "method=sample"]) == 1
