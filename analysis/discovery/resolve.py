@@ -240,7 +240,7 @@ def advice(view: View) -> str:
     words = [f"`{word}`" for word in view.found_symmetry.get("exchangeable") or ()]
     if words:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
-    if view.found_symmetry.get("blocks") == []:
+    if view.found_symmetry.get("blocks") == [] and not view.found_symmetry.get("open"):
         return (
             "The search on the log density found nothing to declare: they may be separate modes, whose weights "
             "`ob.sample_modes` estimates."

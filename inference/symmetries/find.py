@@ -153,8 +153,6 @@ def find(
     given = measured.probes(points_of(draws)) if draws else []
     s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
     if program is not None:
-        from .find import blocks_read, reasons
-
         s.stage("what was read", lambda: blocks_read(s, program))
     stages_of = _all_stages if not s.large else _large_stages
     stages_of(s)
@@ -187,7 +185,7 @@ def _all_stages(s: Search) -> None:
         if length in s.spaces:
             s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))
     s.stage("parts within groups", lambda: stages.by_group(s))
-    s.stage("parameters declared one by one", lambda: separate.exchanged(s))
+    s.stage("separate parameters", lambda: separate.unsearched(s))
     s.stage("rotations", lambda: stages.rotating(s))
     s.stage("weights broken off a stick", lambda: stages.nearly(s))
 

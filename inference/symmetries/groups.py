@@ -148,7 +148,7 @@ def parts_compete(generators: Generators, compared: Compared) -> Status:
         donor = compared.probes[at - 1].point
         for places in ((first,), (second,), (first, second)):
             points.append(_replaced(probe.point, donor, members, places))
-    return _interact(points, compared)
+    return interact(points, compared)
 
 
 def variables_compete(generators: Generators, compared: Compared) -> Status:
@@ -179,7 +179,7 @@ def variables_compete(generators: Generators, compared: Compared) -> Status:
         one = {**probe.point, first: donor[first]}
         two = {**probe.point, **{name: donor[name] for name in rest}}
         points += [one, two, {**two, first: donor[first]}]
-    return _interact(points, compared)
+    return interact(points, compared)
 
 
 def one_mode(
@@ -205,7 +205,7 @@ def copies(generators: Generators, length: int, most: int = 8) -> list[tuple[Gen
     return [on_parts(generators, (0, part)) for part in range(1, min(length, most + 1))]
 
 
-def _interact(points: Sequence[Point], compared: Compared) -> Status:
+def interact(points: Sequence[Point], compared: Compared) -> Status:
     """Judge by the mixed second difference of three points and the probe that they belong to, for each probe."""
     found: list[bool | None] = []
     for row, probe in zip(compared.measured(points).reshape(-1, 3), compared.probes, strict=True):

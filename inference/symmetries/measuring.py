@@ -208,10 +208,6 @@ class BudgetedDensity:
         wall, own = self.started
         return min(time.perf_counter() - wall, time.process_time() - own)
 
-    def of(self, density: SearchedDensity) -> BudgetedDensity:
-        """Return another log density under the same limits."""
-        return replace(self, density=density, count=0)
-
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
         """Return the log densities at points, with -inf where they are not finite."""
         if not points:

@@ -9,11 +9,11 @@ import numpy as np
 
 from onebasin.base.card import Card, Fact, FactList, Part, Shown, Words
 from onebasin.base.table import Flag
-from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
+from onebasin.models.symmetry.block import Axes, Block
+from onebasin.models.symmetry.blocks import Complement, Counterparts, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.words import in_shell, spell
 
-from .measuring import Compared, Generator, Generators, LargestChange, Place, Probes, by_name
+from .measuring import Compared, Generator, Generators, LargestChange, Probes, by_name
 
 OF_STATUS = {
     "live": "The parts compete.",
@@ -25,11 +25,11 @@ ONE_MODE = (
 )
 
 
-def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable | None:
-    """Convert swaps of parts, with complements, to a block; None if signs change too."""
-    if any(g.kind == "negate" or g.inside is not None for g in generators):
-        return None
-    axes: dict[str, tuple[Place, ...]] = {}
+def exchangeable(
+    generators: Generators, order: Iterable[str]
+) -> Exchangeable | Counterparts | None:
+    """Convert swaps of parts, with complements and changes of sign of whole variables, to a block."""
+    axes: dict[str, Axes] = {}
     for name in order:
         own = [
             g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
@@ -38,15 +38,16 @@ def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable |
             key=lambda place: (place, 0) if isinstance(place, int) else (place.axis, place.start)
         )
         if own:
-            axes[name] = tuple(own)
-    complements = tuple(
-        n for n in order if any(g.name == n and g.kind == "complement" for g in generators)
-    )
-    if not axes or set(axes) & set(complements):
+            axes[name] = tuple(own) if len(own) > 1 else own[0]
+    turned = {g.name: g.kind for g in generators if g.axis is None}
+    if not axes or set(axes) & set(turned):
         return None
-    return Exchangeable(
-        {n: places if len(places) > 1 else places[0] for n, places in axes.items()},
-        complements=complements,
+    complements = tuple(name for name in order if turned.get(name) == "complement")
+    signs = tuple((name, f"-{name}") for name in order if turned.get(name) == "negate")
+    return (
+        Counterparts(signs, axes, complements=complements)
+        if signs
+        else Exchangeable(axes, complements=complements)
     )
 
 

@@ -5,16 +5,15 @@ average of a variable over its own moves is a point that they leave alone. If al
 a symmetry acts only on these two, so it lies in the small space of their moves that change nothing. The space that
 passes all pairs contains every symmetry; its elements are then compared at probes.
 
-Probes are random points inside the support, and points near the posterior. A search may run on the stacked view of
-`Counterparts`, in which separate parameters and positions are the components of arrays.
+Probes are random points inside the support, and points near the posterior.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
-from onebasin.models.symmetry.exchangeable import Counterparts
 from onebasin.models.symmetry.gf2 import (
     bits,
     echelon,
@@ -43,7 +41,6 @@ from .measuring import (
     OutOfBudget,
     Point,
     Probe,
-    SearchedDensity,
     act,
     by_name,
     lengths,
@@ -503,68 +500,3 @@ def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) 
 
 def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:
     return measured(points_of(measured.density.constrain(vectors)))
-
-
-class StackedSearch(Search):
-    """A search on the stacked view, with the probes and the ascents of a search on the parameters themselves.
-
-    In the view, counterparts are arrays with the components along the first axis; the unconstrained space is the same.
-    """
-
-    def __init__(self, outer: Search, block: Counterparts) -> None:
-        self.outer, self.block = outer, block
-        own = outer.measured.density
-        view = block.stack({name: np.zeros(shape) for name, shape in own.shapes.items()}, 0)
-        covered = {n for n, marks in block.entries(own.shapes).items() if marks.all()}
-        covered -= {*block.along, *block.complements}
-        tied = {name: view[name].shape for name in block.members}
-        # Shapes of the tuples, then of all parameters that they do not cover.
-        self.shapes = tied | {n: shape for n, shape in own.shapes.items() if n not in covered}
-        stacked = SearchedDensity(
-            self.shapes,
-            own.dim,
-            lambda vectors: self._stack(own.constrain(vectors), 1),
-            self._log_density,
-            own.gradient,
-        )
-        measured = outer.measured.of(stacked)
-        super().__init__(measured, self._of(outer.probes), self._of(outer.given), outer.seed)
-
-    def _stack(self, values: Point, lead: int) -> dict[str, np.ndarray]:
-        """Stack values (*lead, ...)."""
-        view = self.block.stack(values, lead)
-        return {name: np.asarray(view[name]) for name in self.shapes}
-
-    def _log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return log densities; -inf at points with a parameter and a negative of it that do not agree."""
-        own = self.outer.measured.density.shapes
-        count = len(next(iter(values.values())))
-        blank = {n: np.zeros((count, *shape)) for n, shape in own.items() if n not in values}
-        apart = self.block.unstack({**blank, **values}, 1)
-        found = self.outer.measured(points_of({n: apart[n] for n in own}))
-        for name in self.block.reflected:
-            agrees = np.isclose(values[name][:, 0], -values[name][:, 1], rtol=SAME, atol=SAME)
-            found = np.where(agrees.reshape(count, -1).all(axis=1), found, -np.inf)
-        return found
-
-    def _of(self, probes: Sequence[Probe]) -> list[Probe]:
-        return [replace(probe, point=self._stack(probe.point, 0)) for probe in probes]
-
-    def _ends(self, ends: Sequence[AscentEnd]) -> list[AscentEnd]:
-        probes = self._of([end.probe for end in ends])
-        return [replace(end, probe=probe) for end, probe in zip(ends, probes, strict=True)]
-
-    @cached_property
-    def ends(self) -> list[AscentEnd]:
-        """Ends of ascents to optima."""
-        return self._ends(self.outer.ends)
-
-    @cached_property
-    def more_ends(self) -> list[AscentEnd]:
-        """Ends of converged ascents from farther away."""
-        return self._ends(self.outer.more_ends)
-
-    @cached_property
-    def near(self) -> list[Probe]:
-        """Probes near the posterior."""
-        return self._of(self.outer.near)

@@ -5,7 +5,7 @@ The likelihood has no labels, and the prior of the weights prefers an order. Exc
 changes the log density by far less than moving one of their parameters alone.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.exchangeable import Counterparts
 from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
@@ -48,7 +47,7 @@ from .result import (
     unchanged,
     whole,
 )
-from .search import Axes, Search, Space, StackedSearch, random_probes, search
+from .search import Axes, Search, Space, random_probes, search
 
 FEW_PARTS = 2  # number of parts beyond the first two on which a harmless set is tried
 
@@ -311,79 +310,28 @@ def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
         if not swapped or not any(g.kind == "negate" for g in own):
             continue
         if not s.trial(swapped).holds:  # otherwise both have been found separately
-            yield exchange(s, own, 2)
+            yield _swapped(s, own, 2, free=True)
 
 
-def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
-    """Make the block of a set with counterparts, positions, or signs that change with an exchange.
-
-    The set swaps the first two of `length` components: tuples of counterparts by their name (``mu1~mu2``), axes, and
-    places of axes of another length; with complements and changes of sign.
-    """
+def some_of(s: Search, own: Generators, orbit: Sequence[int]) -> FoundBlock:
+    """Make the block that exchanges only some of the parts along axes."""
     shapes = s.measured.density.shapes
-    swapped = (g.name for g in own if "~" in g.name and g.kind == "swap")
-    tuples: list[tuple[str, ...]] = [tuple(name.split("~")) for name in swapped]
-    axes: dict[str, tuple[int, ...]] = {}
-    for g in own:
-        if g.kind == "negate":
-            tuples.append((g.name, f"-{g.name}"))
-        elif isinstance(g.axis, int) and g.name in shapes and shapes[g.name][g.axis] == length:
-            axes[g.name] = (*axes.get(g.name, ()), g.axis)
-        elif g.axis is not None and g.name in shapes:
-            tuples.append(positions(g, g.parts, len(shapes[g.name])))
-    complements: list[str] = []
-    for g in (g for g in own if g.kind == "complement"):
-        members = tuple(g.name.split("~"))
-        if members in tuples:  # each is exchanged with the other's complement
-            tuples[tuples.index(members)] = (members[0], f"1-{members[1]}")
-        else:
-            complements += members
-    return _of_counterparts(s, tuples, axes, tuple(complements), listed(own))
-
-
-def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundBlock:
-    """Make the block that exchanges some of the components of axes, or of tuples of counterparts."""
-    outer = s.outer if isinstance(s, StackedSearch) else s
-    shapes = outer.measured.density.shapes
-    tuples = [
-        tuple(g.name.split("~")[place] for place in orbit)
-        if "~" in g.name
-        else positions(g, orbit, len(shapes[g.name]))
-        for g in own
-    ]
-    return _of_counterparts(outer, tuples, {}, (), listed(own))
-
-
-def _of_counterparts(
-    s: Search,
-    tuples: Sequence[tuple[str, ...]],
-    axes: Mapping[str, tuple[int, ...]],
-    complements: tuple[str, ...],
-    moving: str,
-) -> FoundBlock:
-    along = {n: places if len(places) > 1 else places[0] for n, places in axes.items()}
+    elements = [on_parts(own, (orbit[0], part)) for part in orbit[1:]]
+    status, why = judged(s, s, elements[0], elements)
+    near = s.near if status == "live" else []
+    tried = worst([s.at([*s.probes, *near]).trial(each) for each in elements])
+    said = [unchanged(f"{listed(own)}: {of_parts([orbit])}", tried, s.probes, near)]
+    if tried.holds:
+        said.append(why)
+    else:
+        status = "undecided"
+    block = Counterparts(tuple(positions(g, orbit, len(shapes[g.name])) for g in own))
     try:
-        block = Counterparts(tuple(tuples), along, complements=complements)
-        block.check(s.measured.density.shapes)
+        block.check(shapes)
     except ArgumentError:  # the same entries move twice, such as along both axes of a matrix
-        said = f"{moving}: no block can express this, so it is not used."
-        return FoundBlock(None, moving, len(tuples[0]), "incomplete", (said,))
-    inner = StackedSearch(s, block)
-    moved = [
-        (name, axis) for name, places in block.stacked.axes.items() for axis in axes_of(places)
-    ]
-    own = (*swaps(moved, 0, 1), *(Generator(name, "complement") for name in complements))
-    found = _swapped(inner, own, len(tuples[0]), free=True)
-    if found.block is None or found.block.stacked is not found.block:  # fewer components
-        return found
-
-    def named(text: str) -> str:
-        for name in block.members:
-            text = text.replace(f"{name}:0", name)
-        return text
-
-    said_of = tuple(map(named, found.evidence))
-    return replace(found, block=block, moves=named(found.moves), evidence=said_of)
+        said = [f"{listed(own)}: no block can express this, so it is not used."]
+        return FoundBlock(None, listed(own), len(orbit), "incomplete", tuple(said))
+    return FoundBlock(block, listed(own), len(orbit), status, tuple(said))
 
 
 def rotating(s: Search) -> Iterator[FoundBlock]:
