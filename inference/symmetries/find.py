@@ -55,7 +55,8 @@ def find_symmetry(
     any number of parameters, and why others stay. After that (for Stan programs, only that) it compares the log
     density on the constrained scale, without the Jacobian, at points before and after a move. Moves are permutations
     of parts along axes of equal length, rotations of parts that have signs, changes of sign of whole parameters or of
-    their parts, and complements of numbers in (0, 1). Points are random, near the posterior, and draws if they are
+    their parts, and complements of numbers in (0, 1). Exchanges of separate parameters, such as `mu1` and `mu2`, are
+    not searched: the result names those that may be components, with words to declare. Points are random, near the posterior, and draws if they are
     given. Agreement at points is evidence; a reading is proof.
 
     Parameters
