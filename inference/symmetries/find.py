@@ -51,13 +51,13 @@ def find_symmetry(
 ) -> FoundSymmetry:
     """Find the symmetries of a target's log density, and say which of them alignment should undo.
 
-    onebasin first reads the program of a model that JAX can trace: it shows which axes and signs move together, for
-    any number of parameters, and why others stay. After that (for Stan programs, only that) it compares the log
-    density on the constrained scale, without the Jacobian, at points before and after a move. Moves are permutations
-    of parts along axes of equal length, rotations of parts that have signs, changes of sign of whole parameters or of
-    their parts, and complements of numbers in (0, 1). Exchanges of separate parameters, such as `mu1` and `mu2`, are
-    not searched: the result names those that may be components, with words to declare. Points are random, near the posterior, and draws if they are
-    given. Agreement at points is evidence; a reading is proof.
+    onebasin first reads the program of a model that JAX can trace: it shows which axes and signs move together, for any
+    number of parameters, and why others stay. After that (for Stan programs, only that) it compares the log density on
+    the constrained scale, without the Jacobian, at points before and after a move. Moves are permutations of parts
+    along axes of equal length, rotations of parts that have signs, changes of sign of whole parameters or of their
+    parts, and complements of numbers in (0, 1). Exchanges of separate parameters, such as `mu1` and `mu2`, are not
+    searched: the result names those that may be components, with words to declare. Points are random, near the
+    posterior, and draws if they are given. Agreement at points is evidence; a reading is proof.
 
     Parameters
     ----------
@@ -155,25 +155,22 @@ def find(
     s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
     if program is not None:
         s.stage("what was read", lambda: blocks_read(s, program))
-    stages_of = _all_stages if not s.large else _large_stages
-    stages_of(s)
+    _search(s)
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     fixed, unknown = reasons(s) if program else ({}, ())
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent, fixed, unknown)
 
 
-def _large_stages(s: Search) -> None:
-    """Search many parameters only for signs of whole variables, in addition to what was read."""
-    s.stage("signs of whole variables", lambda: stages.whole_variables(s))
-    s.open.append(
-        f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
-        f"{s.measured.density.dim:,} parameters are too many"
-    )
-
-
-def _all_stages(s: Search) -> None:
-    """Search everything in addition to what was read."""
+def _search(s: Search) -> None:
+    """Search everything in addition to what was read; of many parameters, only signs of whole variables."""
+    if s.large:
+        s.stage("signs of whole variables", lambda: stages.whole_variables(s))
+        s.open.append(
+            f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
+            f"{s.measured.density.dim:,} parameters are too many"
+        )
+        return
     for length, axes in s.lengths.items():
         free = [place for place in axes if place not in s.read]
         s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, free))

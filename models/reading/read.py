@@ -84,22 +84,31 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
     order = sorted(shapes)  # JAX's order of a mapping
     sites = _sites(needed, names)
     walk = ProgramWalk(RULES, Unifier(), sites=sites)
-    axes = {n: tuple(_begun(size) for size in shapes[n]) for n in order}
+    axes: dict[str, tuple[Label, ...]] = {
+        n: tuple(Leaf(AxisClass(size)) if size > 1 else Uniform(size) for size in shapes[n])
+        for n in order
+    }
     inputs_of: list[Any] = [var.aval for var in needed.invars[len(order) :]]
     others = [aval.shape for aval in inputs_of]
     _walk(walk, needed, consts, [Array(axes[name]) for name in order], others)
     owned = {n: tuple(map(resolve, labels)) for n, labels in axes.items()}
     places = _places(owned)
-    fixed = {
-        (name, axis): why
-        for name, labels in owned.items()
-        for axis, label in enumerate(labels)
-        if label.size > 1 and (why := _fixed(axes[name][axis], label)) is not None
-    }
+    fixed = {}
+    for name, axis in ((n, axis) for n, labels in owned.items() for axis in range(len(labels))):
+        begun = axes[name][axis]
+        if isinstance(begun, Leaf):  # it has several components
+            reasons = [leaf.of.why for leaf in leaves(owned[name][axis])]
+            if not reasons or any(reasons):
+                fixed[name, axis] = next(filter(None, reasons), begun.of.why or Why(""))
     free = [node for node in places if node.why is None]
     flips, signs = _signs(needed, consts, order, owned, others)
     classes = tuple(
-        ReadClass(node.size, _by_name(places[node]), tuple(signs.get(node, ()))) for node in free
+        ReadClass(
+            node.size,
+            {name: tuple(p for n, p in places[node] if n == name) for name, _ in places[node]},
+            tuple(signs.get(node, ())),
+        )
+        for node in free
     )
     return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown), len(needed.eqns))
 
@@ -120,10 +129,6 @@ def _walk(
             walk.fix(label, "an axis of the result")
 
 
-def _begun(size: int) -> Label:
-    return Leaf(AxisClass(size)) if size > 1 else Uniform(size)
-
-
 def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
     """Return for each equation the only result that needs it, or an empty name."""
     needed: dict[Any, set[str]] = {}
@@ -138,15 +143,6 @@ def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
             if not isinstance(var, Literal):
                 needed.setdefault(var, set()).update(own)
     return found
-
-
-def _fixed(begun: Label, label: Label) -> Why | None:
-    """Why an axis stays, or the parts of it that do; None where every part moves."""
-    own = list(leaves(label))
-    if own and all(leaf.of.why is None for leaf in own):
-        return None
-    why = next((leaf.of.why for leaf in own if leaf.of.why is not None), None)
-    return why or (begun.of.why if isinstance(begun, Leaf) else None) or Why("")
 
 
 NamedPart = tuple[str, AxisPart]
@@ -199,13 +195,6 @@ def _merged(repeats: Sequence[tuple[int, int]]) -> tuple[int, int, list[int]]:
         else:
             offsets = [at * step + offset for at in range(more) for offset in offsets]
     return count, period, offsets
-
-
-def _by_name(places: Sequence[NamedPart]) -> dict[str, tuple[AxisPart, ...]]:
-    found: dict[str, tuple[AxisPart, ...]] = {}
-    for name, part in places:
-        found[name] = (*found.get(name, ()), part)
-    return found
 
 
 def _signs(

@@ -397,7 +397,9 @@ def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
         batch = [walk.on.unify(*diagonal, times=True)]
     for axis, place in zip(how.operand_batching_dims, how.start_indices_batching_dims, strict=True):
         batch[place] = walk.on.unify(array.labels[axis], batch[place], times=True)
-    return Array(tuple(_interleaved(how.offset_dims, whole, batch)), total)
+    rest, own = iter(batch), dict(zip(how.offset_dims, whole, strict=True))
+    every = range(len(whole) + len(batch))
+    return Array(tuple(own[at] if at in own else next(rest) for at in every), total)
 
 
 def _takes_along(p: Any, value: np.ndarray | None, axis: int, size: int) -> bool:
@@ -446,11 +448,6 @@ def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, La
     every = np.arange(len(value))
     whole = first.size == second.size == len(value) and (value == every[:, None]).all()
     return (first, second) if whole else None
-
-
-def _interleaved(places: Sequence[int], inside: list[Label], others: list[Label]) -> list[Label]:
-    rest, own = iter(others), dict(zip(places, inside, strict=True))
-    return [own[at] if at in own else next(rest) for at in range(len(inside) + len(others))]
 
 
 @rule(

@@ -133,7 +133,15 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
         moved = view.stack(moved, 1)
         (plain,) = view.blocks
         if block.axes:
-            moved = _in_order(plain, moved)
+            name = ordered_by(plain, moved)
+            flipped = name in plain.flipped
+            key = _number_of_each(plain, name, moved)
+            order = np.argsort(np.abs(key) if flipped else key, axis=1)
+            signs = None
+            if plain.flipped:
+                signed = key if flipped else _number_of_each(plain, plain.flipped[0], moved)
+                signs = np.where(along(signed, order) < 0, -1.0, 1.0)
+            moved = plain.act(moved, order, signs)
         else:  # it moves as a whole or not at all
             name = block.variables[0]
             draws = len(moved[name])
@@ -150,19 +158,6 @@ def ordered_by(block: Block, values: Values) -> str:
     (plain,), values = view.blocks, view.stack(values, 1)
     single = [name for name in plain.axes if values[name].ndim == 2]
     return (single or list(plain.axes))[0]
-
-
-def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:
-    """Put a block's components in order."""
-    name = ordered_by(block, values)
-    flipped = name in block.flipped
-    key = _number_of_each(block, name, values)
-    order = np.argsort(np.abs(key) if flipped else key, axis=1)
-    if not block.flipped:
-        return block.act(values, *Permuted(order)[:1])
-    signed = key if flipped else _number_of_each(block, block.flipped[0], values)
-    signs = np.where(along(signed, order) < 0, -1.0, 1.0)
-    return block.act(values, *Permuted(order, signs))
 
 
 def _number_of_each(block: Block, name: str, values: Values) -> np.ndarray:

@@ -69,7 +69,14 @@ def read(word: str) -> Block:
     """
     word = dotted(word)
     if word.lstrip().startswith("@"):
-        return _rotation(word)
+        parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
+        turned = {part.name: part.place for part in parts if part.axes}
+        if len(turned) < len(parts) or any(part.flips for part in parts):
+            raise ArgumentError(
+                f"`exchangeable` has {word!r}. After @, give only axes, each variable once, as rotations include "
+                f"signs: {_SYNTAX}."
+            )
+        return Rotation(turned)
     texts = [text.strip() for text in _COMMA.split(word)]
     tuples: dict[str, tuple[str, ...]] = {}
     for text in (text for text in texts if "~" in text):
@@ -183,17 +190,6 @@ def as_meant(block: Block, shapes: Shapes) -> Block:
     if lengths == {None} or len(lengths) > 1:
         return Flip(tuple(block.axes), block.complemented)
     return block
-
-
-def _rotation(word: str) -> Rotation:
-    parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
-    axes = {part.name: part.place for part in parts if part.axes}
-    if len(axes) < len(parts) or any(part.flips for part in parts):
-        raise ArgumentError(
-            f"`exchangeable` has {word!r}. After @, give only axes, each variable once, as rotations include signs: "
-            f"{_SYNTAX}."
-        )
-    return Rotation(axes)
 
 
 def _part(text: str, word: str) -> _Part:
