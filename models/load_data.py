@@ -266,8 +266,8 @@ def find_mnist() -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     raise MissingDataError(
-        f"{', '.join(MNIST_FILES)} not found in {', '.join(map(str, folders))}: put the data in the folder mnist/ of a "
-        f"directory and set the environment variable {VARIABLE} to that directory"
+        f"{', '.join(MNIST_FILES)} were not found in {', '.join(map(str, folders))}. Put them in a folder "
+        f"mnist/, and set the environment variable {VARIABLE} to the directory that contains this folder."
     )
 
 
@@ -275,8 +275,8 @@ def _mnist_part(images: Path, labels: Path, source: str, **fields: Any) -> Datas
     pixels, numbers = read_idx(images, num_axes=3), read_idx(labels, num_axes=1)
     if len(pixels) != len(numbers) or numbers.max(initial=0) > 9:
         raise CorruptDataError(
-            f"{images.name} holds {len(pixels)} images, but {labels.name} does not hold as many labels from 0 to 9 "
-            f"(in {images.parent}): fetch both again"
+            f"{images.name} has {len(pixels)} images, but {labels.name} does not have one label from 0 to 9 for each "
+            f"(in {images.parent}). Download both files again."
         )
     return _digits("mnist", pixels.reshape(len(pixels), -1), numbers, source, **fields)
 
@@ -296,7 +296,7 @@ def read_idx(path: Path, *, num_axes: int) -> np.ndarray:
         return values.reshape([int(size) for size in shape])
     except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
         raise CorruptDataError(
-            f"{path} is not a whole IDX file of unsigned bytes with {num_axes} axes ({error}): fetch it again"
+            f"{path} is not a complete IDX file of unsigned bytes with {num_axes} axes ({error}). Download it again."
         ) from error
 
 
@@ -313,7 +313,7 @@ class Loader:
         """Say which package is not installed; empty if the data need none or have it."""
         if not self.package or importlib.util.find_spec(self.package) is not None:
             return ""
-        return f"the package {self.package}, which holds it, is not installed: pip install 'onebasin[data]'"
+        return f"it is part of the package {self.package}, which is not installed. Run pip install 'onebasin[data]'."
 
 
 TABLE: Mapping[str, Loader] = MappingProxyType(
@@ -369,7 +369,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     if unknown := [option for option in options if option not in allowed]:
         named = ", ".join(option for option in allowed if option != "seed") or "none"
         raise ArgumentTypeError(
-            f"`{unknown[0]}` is not an option of the data set {name!r}; it has: {named}"
+            f"`{unknown[0]}` is not an option of the data set {name!r}, whose options are: {named}."
         )
     return loader.call(**({"seed": seed} if "seed" in allowed else {}), **options)
 

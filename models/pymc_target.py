@@ -50,7 +50,7 @@ def definition_of(
         raise ArgumentError("`model` is a PyMC model without parameters.")
     if discrete := [variable.name for variable in model.discrete_value_vars]:
         raise ArgumentError(
-            f"`model` has discrete parameters ({', '.join(discrete)}), and methods need gradients: sum over their "
+            f"`model` has discrete parameters ({', '.join(discrete)}), but methods need gradients. Sum over their "
             "values in the model (pymc_extras.marginalize)."
         )
     from pymc.logprob import transformed_conditional_logp
@@ -92,7 +92,7 @@ def definition_of(
     outside = [*of_data.values(), *at_values(model.potentials)]
     if any(isinstance(v.type, RandomType) for v in ancestors([*terms, *outside])):
         raise ArgumentError(
-            "`model` draws random numbers in its log density, as `pm.Minibatch` does: give it all of its data."
+            "`model` draws random numbers in its log density, as `pm.Minibatch` does. Use the full data instead."
         )
     density = _differentiable(sum(term.sum() for term in outside), held)
     likelihood = _differentiable(sum(term.sum() for term in seen.values()), held, [*seen.values()])

@@ -132,7 +132,7 @@ class Target(Shown):
 
     def _card(self) -> Card:
         words = self._definition()
-        lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, which every method takes."
+        lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, for every method."
         facts = FactList.of(
             ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
             ("data", in_sizes(self._data())),

@@ -130,7 +130,7 @@ def compare_densities(
         )
         raise LeavesPosterior(view.argument, words, reason, advice(view))
     told = int(np.isfinite(size).sum())
-    silent = "" if told else "it is not finite or not precise enough at the stored draws"
+    silent = "" if told else "it is infinite or too imprecise at the stored draws"
     return DensityCheck(len(rows), told, time.perf_counter() - began, silent)
 
 
@@ -242,7 +242,7 @@ def advice(view: View) -> str:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
     if view.found_symmetry.get("blocks") == [] and not view.found_symmetry.get("open"):
         return (
-            "The search on the log density found nothing to declare: they may be separate modes, whose weights "
+            "The search on the log density found nothing to declare. They may be separate modes, whose weights "
             "`ob.sample_modes` estimates."
         )
     return (
@@ -390,7 +390,7 @@ def judged(
         verb = "differ" if recorded or len(left) > 1 else "differs"
         reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
-        reason = f"{in_brief(ordered, NAMED)} has its components in one order at every draw."
+        reason = f"{in_brief(ordered, NAMED)} has its components in the same order at every draw."
     else:  # look for moved variables, or a log density, that still differ
         own = [(name, v, each) for each in wider for name, v in each.values.items()]
         lp = view.stat(schema.LP)

@@ -114,7 +114,7 @@ def find_symmetry(
     check_target(target)
     check_seed(seed)
     if not seconds > 0:
-        raise ArgumentError(f"`seconds` is {seconds}; it has to be more than 0.")
+        raise ArgumentError(f"`seconds` must be more than 0; got {seconds}.")
     density, noise = searched(target, engine, progress)
     given = None if draws is None else spread_draws(draws, tuple(density.shapes), DRAWS, ())
     return find(density, draws=given, seed=seed, seconds=seconds, noise=noise)
@@ -167,7 +167,7 @@ def _search(s: Search) -> None:
     if s.large:
         s.stage("signs of whole variables", lambda: stages.whole_variables(s))
         s.open.append(
-            f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
+            f"symmetries that reading cannot find, such as exchanges of separate parameters: "
             f"{s.measured.density.dim:,} parameters are too many"
         )
         return
@@ -188,8 +188,10 @@ def _search(s: Search) -> None:
     s.stage("weights broken off a stick", lambda: stages.nearly(s))
 
 
-SECOND = "A declaration has one set of signs of parts, and this is a second one"
-PARTLY = "A declaration changes the sign of all parts of a variable that it moves, and these change only some"
+SECOND = "A declaration can have only one set of signs, and this is a second one"
+PARTLY = (
+    "A declaration changes the sign of all components that it moves, but this set changes only some"
+)
 
 
 class ReadingError(InferenceError):
@@ -270,8 +272,8 @@ def _verified(s: Search, block: Any) -> float:
     if max(change.ratio for change in changes) > DOUBTFUL:
         raise ReadingError(
             f"onebasin read the symmetry of {block.describe()} from the program, but the log density changes by "
-            f"{max(change.change for change in changes):.3g} nats. This is a bug in onebasin: please report it with "
-            "the model, and give symmetry=False, or declare the symmetry, until it is fixed."
+            f"{max(change.change for change in changes):.3g} nats. This is a bug in onebasin. Please report it with "
+            "the model. Until it is fixed, use symmetry=False or declare the symmetry."
         )
     return max(change.change for change in changes)
 

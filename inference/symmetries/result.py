@@ -16,13 +16,11 @@ from onebasin.models.symmetry.words import in_shell, spell
 from .measuring import Compared, Generator, Generators, LargestChange, Probes, by_name
 
 OF_STATUS = {
-    "live": "The parts compete.",
-    "harmless": "Given all else no part depends on another, so that there is one mode, nothing to align.",
-    "undecided": "Whether the parts compete could not be told.",
+    "live": "Swapping the components gives distinct modes of equal height.",
+    "harmless": "The components are independent given all other parameters, so there is one mode and nothing to align.",
+    "undecided": "onebasin could not tell whether swapping the components gives distinct modes.",
 }
-ONE_MODE = (
-    "The maximum of the density is itself unchanged, so that there is one mode, nothing to align."
-)
+ONE_MODE = "The move leaves the maximum of the density unchanged, so there is one mode and nothing to align."
 
 
 def exchangeable(
@@ -89,7 +87,7 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
 
 def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> str:
     """Report the number of points without a change, and the largest change compared with rounding."""
-    most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
+    most = f"{tried.change:.2g} nats; rounding alone could change it by {tried.slack:.1g}"
     if not tried.holds:  # it held at random points, or it would not be reported
         return (
             f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
@@ -97,8 +95,8 @@ def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> 
         )
     where = f"{len(random)} random" + (f", {len(near)} near the posterior" if near else "")
     return (
-        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the one that says "
-        f"most against it, it changes by {most}."
+        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the worst one, "
+        f"it changes by {most}."
     )
 
 
@@ -110,9 +108,9 @@ def alone(generators: Generators, compared: Compared) -> str:
     change = np.abs(np.array([compared.moved(own) for own in each]) - compared.values)
     finite = change[np.isfinite(change)]
     if not finite.size:
-        return "One of them alone leaves the support."
+        return "Moving only one of them leaves the support."
     return (
-        f"One of them alone changes it by {finite.min():.2g} to {finite.max():.2g} nats "
+        f"Moving only one of them changes it by {finite.min():.2g} to {finite.max():.2g} nats "
         f"(median {np.median(finite):.2g})."
     )
 
@@ -120,8 +118,8 @@ def alone(generators: Generators, compared: Compared) -> str:
 def bounding(why: str, places: Iterable[str]) -> str:
     """Report that a change of sign is not undone, and which bound removes it."""
     return (
-        f"{why}, so that it is not undone: copies of one mode may look like several. Bounding one number of "
-        f"{' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
+        f"{why}, so alignment does not undo it, and copies of one mode may look like several modes. "
+        f"Bounding one number of {' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
     )
 
 
@@ -140,11 +138,11 @@ Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 LONG = 40  # maximum number of characters of a block with its meaning on the same line
 LISTED = 6  # maximum number of axes named per reason
 MEANING: dict[Status, tuple[str, Flag]] = {
-    "live": ("makes copies of every mode; used", "good"),
+    "live": ("makes copies of every mode; used for alignment", "good"),
     "harmless": ("no copies of modes; not used", ""),
     "undecided": ("not decided; not used", "warn"),
-    "incomplete": ("a part of a symmetry; not used", "warn"),
-    "near": ("labels that are only nearly exchangeable; not used", "warn"),
+    "incomplete": ("part of a symmetry; not used", "warn"),
+    "near": ("components that are only nearly exchangeable; not used", "warn"),
 }
 
 
@@ -280,7 +278,11 @@ class FoundSymmetry(Shown):
         if self.words:
             said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
-        return "No symmetry to align by was found" if self.blocks else "No symmetry was found"
+        return (
+            "No symmetry was found that alignment could use"
+            if self.blocks
+            else "No symmetry was found"
+        )
 
     @property
     def effort(self) -> str:
@@ -288,7 +290,7 @@ class FoundSymmetry(Shown):
         spent = f"{self.evaluations:,} evaluations, {self.seconds:.2g} s."
         if all(block.source == "read" for block in self.blocks) and self.blocks:
             return spent
-        return f"{spent} Agreement at points is evidence, not proof."
+        return f"{spent} Agreement at points is evidence, not a proof."
 
     def _card(self) -> Card:
         return Card(self.title, tuple(self._said()), "warn" if self.open else "good")
@@ -300,10 +302,10 @@ class FoundSymmetry(Shown):
         if self.unknown:
             named = ", ".join(self.unknown)
             found.append(
-                f"The reader does not know {named}: axes that they touch are taken to stay."
+                f"onebasin cannot read {named} and assumes that they fix the axes that they touch."
             )
         if self.fixed:
-            found.append(f"Other axes stay: {'; '.join(self._reasons())}.")
+            found.append(f"Other axes are not interchangeable: {'; '.join(self._reasons())}.")
         return tuple(found)
 
     def _reasons(self) -> Iterator[str]:

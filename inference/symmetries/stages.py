@@ -73,7 +73,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         found, what = s.trial(own), listed(own)
         said = (
             f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times as much as "
-            "rounding. That is too much for a symmetry and too little to reject one."
+            "rounding. This is too large for rounding error and too small to be a real difference."
         )
         yield FoundBlock(exchangeable(own, s.order), what, length, "undecided", (said,))
 
@@ -103,7 +103,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
         said.append(why)
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
-        said.append("No block can express this next to those that were found, so it is not used.")
+        said.append("No block can express this together with the others, so it is not used.")
     return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
@@ -153,9 +153,9 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             moving = listed(own)
             parts = "each part" if extent.everywhere else of_parts([extent.orbit])
             places = [g.name for g in own]
-            why = "`--exchangeable` cannot express signs of parts that are not exchanged"
+            why = "`--exchangeable` cannot express signs of components that are not exchanged"
             if block is not None:
-                why = "A declaration has one set of signs of parts, and this is a second one"
+                why = "A declaration can have only one set of signs, and this is a second one"
                 places = [name for name in places if name not in block.flipped] or places
             said = (
                 unchanged(f"Signs of {parts} along {moving}: changing them", tried, s.probes, []),
@@ -194,7 +194,7 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             moving = listed(generators)
             said = (
                 f"{moving}: {of_parts(orbits)} can be exchanged among themselves without changing the log density, "
-                f"but the others of the {length} parts cannot."
+                f"but the other ones of the {length} components cannot."
             )
             evidence = (said, OF_STATUS["harmless"])
             yield FoundBlock(None, moving, length, "harmless", evidence)
@@ -229,7 +229,7 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
                 moving = listed(own)
                 said = (
                     f"At each of the {size} places along another axis the parts of {moving} can be exchanged "
-                    "separately. No block can express this: only the common order is undone."
+                    "separately. No block can express this, so alignment only undoes the common order."
                 )
                 yield FoundBlock(None, f"{moving} within each place", size, "incomplete", (said,))
 
@@ -390,7 +390,7 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         said = (
             f"Exchanging the two heaviest components of {moves}, with stick-breaking weights, changes the log density "
             f"by {np.median(kept):.2g} nats (median of {len(kept)} random points), and one variable alone by up to "
-            f"{alone[told].max():.2g}. No declaration can move a stick, because its pieces have an order."
+            f"{alone[told].max():.2g}. No declaration can move pieces of a stick, because they have an order."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 

@@ -134,7 +134,7 @@ class Network(Brief):
             object.__setattr__(self, name, int(getattr(self, name)))
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
             raise ArgumentError(
-                "`hidden` must have the units of at least one hidden layer, such as (50,), but is "
+                "`hidden` must give the number of units of at least one hidden layer, such as (50,), but is "
                 f"{self.hidden!r}."
             )
         for size in self.hidden:

@@ -255,7 +255,7 @@ class BayesianNetwork(Brief):
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(
-                f"`description` is not JSON by `describe`, but {str(text)[:120]!r}."
+                f"`description` must be JSON text from `describe`, but is {str(text)[:120]!r}."
             ) from error
 
 

@@ -92,7 +92,7 @@ class Gaussian(Brief):
         if isinstance(self.noise_sd, float):
             return output, self.noise_sd
         if sigma is None:
-            raise ArgumentError("`sigma` is missing, which this likelihood infers: give it.")
+            raise ArgumentError("`sigma` is missing. This likelihood infers it, so give its value.")
         return output, sigma
 
     def log_density(
@@ -125,7 +125,7 @@ class Categorical(Brief):
     def log_density(
         self, output: Float[Array, "obs out"], y: Int[Array, " obs"]
     ) -> Float[Array, " obs"]:
-        """Log likelihood of each observation."""
+        """Return the log likelihood of each observation."""
         return dist.Categorical(logits=output).log_prob(y)
 
 

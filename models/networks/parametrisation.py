@@ -59,11 +59,11 @@ class NormalPrior(Brief):
             object.__setattr__(self, name, kept)
 
     def weight_scales(self, num_layers: int) -> tuple[float, ...]:
-        """One standard deviation per layer, for the weights."""
+        """Return one standard deviation per layer, for the weights."""
         return _per_layer("weight_scale", self.weight_scale, num_layers)
 
     def bias_scales(self, num_layers: int) -> tuple[float, ...]:
-        """One standard deviation per layer, for the biases."""
+        """Return one standard deviation per layer, for the biases."""
         return _per_layer("bias_scale", self.bias_scale, num_layers)
 
 
@@ -160,13 +160,13 @@ class Parametrisation(Brief):
                     )
 
     def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:
-        """Distribution of a layer's weights (in, out)."""
+        """Return the distribution of a layer's weights (in, out)."""
         if layer.hidden and self.unit_norm:
             return UnitColumns(layer.in_dim, layer.out_dim, self.weights)
         return dist.Normal(0.0, scale).expand([layer.in_dim, layer.out_dim]).to_event(2)
 
     def bias_prior(self, layer: Layer, scale: float) -> dist.Distribution:
-        """Distribution of a layer's biases (out,)."""
+        """Return the distribution of a layer's biases (out,)."""
         if layer.hidden and self.biases == "ordered":
             return OrderedNormal(scale, layer.out_dim)
         return dist.Normal(0.0, scale).expand([layer.out_dim]).to_event(1)

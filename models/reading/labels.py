@@ -146,7 +146,7 @@ def concatenated(pieces: Iterable[Piece]) -> Piece:
 
 
 def apart(label: Sum) -> list[Piece]:
-    """The stretches of an axis."""
+    """Return the stretches of an axis."""
     return list(zip(label.parts, label.forms, strict=True))
 
 
@@ -180,7 +180,7 @@ def _times(label: Label, form: int) -> Label:
 
 
 def unsigned(label: Label) -> Label:
-    """The label of an array that changes no sign."""
+    """Return the label of an array that changes no sign."""
     if isinstance(label, Leaf):
         return Leaf(label.of)
     if isinstance(label, Product):
@@ -191,7 +191,7 @@ def unsigned(label: Label) -> Label:
 
 
 def forms_of(label: Label) -> Iterator[int]:
-    """The forms of leaves and of stretches."""
+    """Return the forms of leaves and of stretches."""
     if isinstance(label, Leaf):
         yield label.form
     elif isinstance(label, Product | Sum):
@@ -201,7 +201,7 @@ def forms_of(label: Label) -> Iterator[int]:
 
 
 def leaves(label: Label) -> Iterator[Leaf]:
-    """The leaves from left to right."""
+    """Return the leaves from left to right."""
     if isinstance(label, Leaf):
         yield label
     elif isinstance(label, Product | Sum):
@@ -321,7 +321,7 @@ class Unifier:
         node.why = node.why or self.why  # told where none of its parts has a reason of its own
 
     def _with_classes(self, label: Label) -> Label:
-        """The label with a new class wherever it is uniform."""
+        """Return the label with a new class wherever it is uniform."""
         if isinstance(label, Uniform):
             return Leaf(AxisClass(label.size)) if label.size > 1 else label
         if isinstance(label, Product | Sum):
@@ -448,7 +448,7 @@ class Unifier:
         return pairs
 
     def reshaped(self, labels: Sequence[Label], sizes: Sequence[int]) -> tuple[Label, ...] | None:
-        """Labels of an array of another shape; None if they have no common factors."""
+        """Return the labels of an array of another shape; None if they have no common factors."""
         rest = product(map(resolve, labels))
         found: list[Label] = []
         for size in sizes:

@@ -132,7 +132,7 @@ _AS_NUMPY: dict[str, Callable[..., Any]] = {
 
 
 def computed(eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
-    """Values of the results of an equation: by NumPy where it is one of the usual ones, or by JAX."""
+    """Return the values of the results of an equation: by NumPy where it is one of the usual ones, or by JAX."""
     name, p = eqn.primitive.name, eqn.params
     with np.errstate(all="ignore"):
         if name in _AS_NUMPY:
@@ -199,7 +199,7 @@ def _runs(value: np.ndarray, axis: int) -> list[int] | None:
 
 
 def _changes(rows: np.ndarray) -> list[int]:
-    """Places of slices that differ from the one before."""
+    """Return the places of slices that differ from the one before."""
     differ = rows[1:] != rows[:-1]
     if rows.dtype.kind in "fc":
         differ &= ~(np.isnan(rows[1:]) & np.isnan(rows[:-1]))
@@ -231,11 +231,11 @@ class ProgramWalk:
     sites: dict[int, str] = field(default_factory=dict)
 
     def why(self, what: str) -> Why:
-        """A reason that the current equation gives."""
+        """Return a reason that the current equation gives."""
         return Why(what, self.site)
 
     def labelled(self, array: Array | Constant) -> Array:
-        """An array with labels, those of a value where it is known."""
+        """Return an array with labels, those of a value where it is known."""
         if isinstance(array, Array):
             return array
         if not array.shape:
@@ -293,11 +293,11 @@ class ProgramWalk:
                 self.on.steady(label)
 
     def even(self, array: Array) -> Array:
-        """The result of a function for which a sign makes no difference."""
+        """Return the result of a function for which a sign makes no difference."""
         return Array(tuple(unsigned(resolve(label)) for label in array.labels))
 
     def equal(self, arrays: Sequence[Array]) -> Array:
-        """The result of adding arrays, which have to change their signs alike, or of choosing one of them."""
+        """Return the result of adding arrays, which have to change their signs alike, or of choosing one of them."""
         rank = max(len(array.labels) for array in arrays)
         full = [array for array in arrays if len(array.labels) == rank]
         if any(array.signed for array in arrays):
@@ -317,7 +317,7 @@ class ProgramWalk:
         return labels
 
     def times(self, arrays: Sequence[Array]) -> Array:
-        """The result of multiplying arrays entry by entry."""
+        """Return the result of multiplying arrays entry by entry."""
         rank = max(len(array.labels) for array in arrays)
         form, labels = 0, None
         for array in arrays:
@@ -331,7 +331,7 @@ class ProgramWalk:
         return [self.on.unify(a, b, times=True) for a, b in zip(left, right, strict=True)]
 
     def entrywise(self, arrays: Sequence[Array]) -> Array:
-        """The result of a function of entries in which any sign makes a difference."""
+        """Return the result of a function of entries in which any sign makes a difference."""
         self.plain(*arrays)
         rank = max(len(array.labels) for array in arrays)
         full = [array for array in arrays if len(array.labels) == rank]
@@ -470,14 +470,14 @@ _CALLING = (
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | Jaxpr | None:
-    """The program that an equation does nothing but call."""
+    """Return the program that an equation does nothing but call."""
     if eqn.primitive.name not in _CALLING:
         return None
     return next(eqn.params[key] for key in CALLS if key in eqn.params)
 
 
 def unread(walk: ProgramWalk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
-    """An equation that is not understood: nothing that it touches moves."""
+    """Return an equation that is not understood: nothing that it touches moves."""
     what = f"`{eqn.primitive.name}` is not understood"
     walk.plain(*args)
     for arg in args:
@@ -489,7 +489,7 @@ def unread(walk: ProgramWalk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
 
 
 def replaced(array: Array, labels: Sequence[Label]) -> Array:
-    """The array with other labels."""
+    """Return the array with other labels."""
     return replace(array, labels=tuple(labels), known=None)
 
 

@@ -149,7 +149,7 @@ NamedPart = tuple[str, AxisPart]
 
 
 def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedPart]]:
-    """The places of each class in the parameters."""
+    """Return the places of each class in the parameters."""
     found: dict[AxisClass, list[NamedPart]] = {}
     for name, labels in owned.items():
         for axis, label in enumerate(labels):
@@ -159,7 +159,7 @@ def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedP
 
 
 def _parts(label: Label, axis: int) -> Iterator[tuple[Leaf, AxisPart]]:
-    """The leaves of an axis as parts of it."""
+    """Return the leaves of an axis as parts of it."""
 
     def visit(
         label: Label, start: int, stride: int, repeats: list[tuple[int, int]]
@@ -184,7 +184,7 @@ def _parts(label: Label, axis: int) -> Iterator[tuple[Leaf, AxisPart]]:
 
 
 def _merged(repeats: Sequence[tuple[int, int]]) -> tuple[int, int, list[int]]:
-    """Repeats within repeats as one, and the offsets of those that are none."""
+    """Return repeats within repeats as one, and the offsets of those that are none."""
     if not repeats:
         return 1, 0, [0]
     *outer, (count, period) = repeats
@@ -204,7 +204,7 @@ def _signs(
     owned: Mapping[str, Sequence[Label]],
     others: Sequence[tuple[int, ...]],
 ) -> tuple[tuple[tuple[str, ...], ...], dict[AxisClass, list[tuple[NamedPart, ...]]]]:
-    """Generators of signs: of whole variables, and of the components of each class."""
+    """Return the generators of signs: of whole variables, and of the components of each class."""
     walk = ProgramWalk(RULES, Unifier(signs=True))
     args = [walk.with_unknowns(Array(tuple(owned[name])), stretches=False) for name in order]
     of: dict[int, tuple[str, AxisPart | None]] = {}
@@ -238,7 +238,7 @@ def _signs(
 
 
 def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
-    """The axis, where a part of it is all of it."""
+    """Return the axis, where a part of it is all of it."""
     whole = part.start == 0 and part.stride == part.repeats == 1
     return part.axis if whole and part.count == shape[part.axis] else part
 
@@ -246,7 +246,7 @@ def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
 def block_of(
     each: ReadClass, shapes: Shapes, signs: Sequence[tuple[str, AxisPart]] = ()
 ) -> Exchangeable:
-    """The block of a class, with one set of signs."""
+    """Return the block of a class, with one set of signs."""
     axes = {}
     for name in (name for name in shapes if name in each.places):
         places = sorted(each.places[name], key=lambda part: (part.axis, part.start))

@@ -440,7 +440,7 @@ def taken_along(walk: ProgramWalk, label: Label, places: np.ndarray) -> Piece:
 
 
 def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, Label] | None:
-    """Labels of the two axes whose diagonal is taken; None if none is."""
+    """Return the labels of the two axes whose diagonal is taken; None if none is."""
     axes, how = p["dimension_numbers"].start_index_map, p["dimension_numbers"]
     if value is None or len(axes) != 2 or value.ndim != 2 or {*how.collapsed_slice_dims} != {*axes}:
         return None

@@ -114,7 +114,7 @@ def test_stan_networks_are_checked_on_their_own_density():
 def test_target_without_a_symmetry_passes_and_one_of_no_variable_does_not():
     assert check_symmetry(dataclasses.replace(mixture(), symmetry=())).differences == ()
     target = dataclasses.replace(mixture(), symmetry=(Exchangeable({"muu": 0}),))
-    with pytest.raises(ValueError, match="`symmetry` names muu, which is not there; there are mu"):
+    with pytest.raises(ValueError, match="`symmetry` names muu, which does not exist; the variables are mu"):
         check_symmetry(target)
 
 

@@ -133,7 +133,10 @@ def test_skip_matrices_are_drawn_uniformly():
         ({"in_dim": 0}, "`in_dim` must be a whole number, at least 1; got 0"),
         ({"out_dim": True}, "`out_dim` must be a whole number, at least 1; got True"),
         ({"hidden": (3, 0)}, "`hidden` must be a whole number, at least 1; got 0"),
-        ({"hidden": ()}, r"`hidden` must have the units of at least one hidden layer.*is \(\)"),
+        (
+            {"hidden": ()},
+            r"`hidden` must give the number of units of at least one hidden layer.*is \(\)",
+        ),
         ({"skip_seed": -1}, "`skip_seed` must be a whole number, at least 0; got -1"),
         ({"activation": "rleu"}, f"'rleu'; choose one of {', '.join(ACTIVATIONS)}.*'relu'?"),
         ({"readout": "mean"}, "`readout` is 'mean'; choose one of linear, sum"),
