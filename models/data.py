@@ -25,10 +25,10 @@ Units = Literal["data", "standardised"]
 
 @dataclass(frozen=True)
 class Truth:
-    """The function behind synthetic data, without noise and in data units."""
+    """The true function of synthetic data, without noise and in data units."""
 
-    function: Callable[[np.ndarray], np.ndarray]  # from inputs (obs, in) to outputs (obs, out)
-    noise_sd: float  # standard deviation of the noise added to each output
+    function: Callable[[np.ndarray], np.ndarray]  # From inputs (obs, in) to outputs (obs, out).
+    noise_sd: float  # Standard deviation of the noise added to each output.
 
     def __call__(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs out"]:
         """Return the noise-free outputs at `x`."""
@@ -176,8 +176,8 @@ class Standardiser:
 
     x_mean: Float[np.ndarray, " in"]
     x_sd: Float[np.ndarray, " in"]
-    y_mean: Any  # (out,)
-    y_sd: Any  # (out,)
+    y_mean: Any  # (out,).
+    y_sd: Any  # (out,).
     task: Task
 
     @classmethod
@@ -200,7 +200,7 @@ class Standardiser:
     def transform(self, dataset: Dataset) -> Dataset:
         """Standardise inputs, targets and the held-out part, and drop the truth, which is in data units.
 
-        Raise ValueError for standardised data, and for data of other columns.
+        Raise ValueError for standardised data, and for data with other columns.
         """
         _check_data_units(dataset)
         outputs = np.size(self.y_sd) if self.task == "regression" else dataset.out_dim
@@ -222,7 +222,7 @@ class Standardiser:
 
     @property
     def log_scale(self) -> float:
-        """Sum of log `y_sd`: subtract it from a log density to have that in data units."""
+        """Sum of log `y_sd`: subtract it from a log density to convert it to data units."""
         return math.fsum(np.log(self.y_sd))
 
 

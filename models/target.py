@@ -56,7 +56,9 @@ class Target(Shown):
     'normal'
     """
 
-    is_network: ClassVar[bool] = False  # True for a `NetworkTarget`, whose class loads JAX.
+    is_network: ClassVar[bool] = (
+        False  # True for a `NetworkTarget`; importing that class would load JAX.
+    )
 
     name: str
     _: KW_ONLY
@@ -98,7 +100,7 @@ class Target(Shown):
                     "`numpyro_model` takes arguments. Use onebasin.numpyro_model(model, data), or give a function "
                     "without arguments, such as lambda: model(data)."
                 ) from None
-            except ValueError:  # some built-in callables have no signature
+            except ValueError:  # Some built-in callables have no signature.
                 pass
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Candidates: slots that move together, as a block of a symmetry, and quantities that follow their labels.
+"""Candidates for a block of a symmetry, and quantities that follow their labels.
 
 Components may be separate parameters, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`. Tuples of parameters of one
 shape are joined to a variable ``mu1~mu2`` whose first axis is that of the components; the search treats it like any
@@ -40,16 +40,16 @@ from .sorting import Gain
 class Candidate:
     """Slots that move together, as a block of a symmetry; certain candidates can align draws."""
 
-    slots: tuple[Slot, ...]  # in the order of the variables
+    slots: tuple[Slot, ...]  # In the order of the variables.
     gain: Gain
-    certain: bool  # otherwise its components overlap or turn into one another
-    turns: bool  # continuous rotations, as of unidentified factors
-    values: Values  # the moved variables (chain, draw, *event), aligned
-    permutation: Int[np.ndarray, "chain draw component"]  # constant if components turn
+    certain: bool  # Otherwise its components overlap or turn into one another.
+    turns: bool  # Continuous rotations, as of unidentified factors.
+    values: Values  # The moved variables (chain, draw, *event), aligned.
+    permutation: Int[np.ndarray, "chain draw component"]  # Constant if components turn.
     signs: Float[np.ndarray, "chain draw component"]
-    closest: tuple[int, int] = (0, 1)  # a component twice if its own sign is least clear
-    distance: float = 0.0  # between these two, in standard deviations
-    places: tuple[int, ...] = ()  # the components that change places, if others do not
+    closest: tuple[int, int] = (0, 1)  # The same component twice if its sign is least clear.
+    distance: float = 0.0  # Between these two, in standard deviations.
+    places: tuple[int, ...] = ()  # The components that change places, if others do not.
 
     @cached_property
     def labels(self) -> Labels:
@@ -59,7 +59,7 @@ class Candidate:
     @property
     def block(self) -> Block:
         """The candidate as a block of a symmetry."""
-        if self.turns:  # loadings usually have fewer entries than scores
+        if self.turns:  # Loadings usually have fewer entries than scores.
             slots = sorted(self.slots, key=lambda slot: self.values[slot.name].size)
             return Rotation({slot.name: slot.axes[0] for slot in slots})
         if self.places:
@@ -96,7 +96,7 @@ class Candidate:
     def among(
         self, places: Int[np.ndarray, " place"], whole: Values, size: int
     ) -> Candidate | None:
-        """Extend an exchange that was found in some places alone to all components of the variables."""
+        """Extend an exchange of only some components to all components of the variables."""
         still = np.broadcast_to(np.arange(size), (*self.permutation.shape[:2], size))
         permutation, signs = still.copy(), np.ones(still.shape)
         permutation[..., places], signs[..., places] = places[self.permutation], self.signs
@@ -128,19 +128,19 @@ class Candidate:
 
 
 MOST = 40
-"""Most parameters of one shape that are paired."""
+"""Maximum number of parameters of one shape that are paired."""
 NEAR = 0.5
-"""Largest distance of two parameters' means in different chains, in standard deviations within chains."""
+"""Maximum distance of two parameters' means in different chains, in standard deviations within chains."""
 ENTRIES = 64
-"""Most entries of a parameter that may belong to one component."""
+"""Maximum number of entries of a parameter that belongs to one component."""
 BOTH = 0.02
-"""Share of the rarer sign of a difference above which it may change with labels."""
+"""Share of a difference's rarer sign above which the sign may change with labels."""
 APART = 0.25
 """Variance of a difference's absolute value over its mean square below which it is bimodal."""
 RARE = 0.01
-"""Share of draws up to which a labelling does not count."""
+"""Share of draws up to which a labelling is ignored."""
 TIED = 0.9
-"""Least share of a labelling's draws with one corresponding labelling; less than 1 because of overlap."""
+"""Minimum share of a labelling's draws with one corresponding labelling; it is below 1 because of overlap."""
 MOSTLY = 0.7
 """Share of draws with their chain's labelling above which labels belong to chains; overlap hides it in some draws."""
 _NUMBER = re.compile(r"\d+")
@@ -269,15 +269,15 @@ def are_tied(first: Labels, second: Labels) -> bool:
 AGREE = 1.05
 """R-hat up to which chains of one labelling agree."""
 FEW = 50
-"""Least draws of a labelling for a comparison of its mean."""
+"""Minimum number of draws of a labelling for a comparison of its mean."""
 RUNS = 5
-"""Least runs of a labelling for a comparison of its mean."""
+"""Minimum number of runs of a labelling for a comparison of its mean."""
 ERRORS = 8.0
 """Standard errors by which means of two labellings within chains must differ."""
 WIDER, SHIFT, UNLIKE_ERRORS = 1.15, 0.1, 6.0
 """Ratio of spreads, distance of means in standard deviations, and standard errors, above which labellings differ."""
 FARTHEST = 32
-"""Most entries whose means are compared: those that are farthest apart."""
+"""Maximum number of entries whose means are compared; those farthest apart are taken."""
 OVERLAP = 0.02
 """Share of pairs of draws with a different order above which components overlap."""
 UNCORRELATED = 0.5
@@ -428,7 +428,7 @@ def _standardised(
 
 
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
-    """Return the recorded moves of some variables with others for which the search on the density found no word.
+    """Return recorded moves of some variables with others for which the search found no declaration.
 
     Each text is such as ``(mu1, mu2) and theta:0``; empty if nothing is recorded.
     """
@@ -516,7 +516,7 @@ def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels)
     ]
     if len(known) < 2:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):  # squares near 1e300 overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # Squares near 1e300 overflow.
         sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
         means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
         sums = [

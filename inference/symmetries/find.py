@@ -1,6 +1,6 @@
 """`find_symmetry`: the symmetries of a target, read from its program and found from its log density.
 
-Blocks that were read are compared at points, and judged, like blocks that a search finds.
+Blocks from the program are compared at points and judged like blocks from a search.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from onebasin.models.target import Target
 
 
-EVALUATIONS, SECONDS = 100_000, 8.0  # limits of a search
-DRAWS = 6  # number of draws of a given posterior at which the log density is compared
+EVALUATIONS, SECONDS = 100_000, 8.0  # Limits of a search.
+DRAWS = 6  # Number of draws of a given posterior at which the log density is compared.
 FIRST = ("live", "undecided", "incomplete", "near", "harmless")
 
 
@@ -51,13 +51,14 @@ def find_symmetry(
 ) -> FoundSymmetry:
     """Find the symmetries of a target's log density, and say which of them alignment should undo.
 
-    onebasin first reads the program of a model that JAX can trace: it shows which axes and signs move together, for any
-    number of parameters, and why others stay. After that (for Stan programs, only that) it compares the log density on
-    the constrained scale, without the Jacobian, at points before and after a move. Moves are permutations of parts
-    along axes of equal length, rotations of parts that have signs, changes of sign of whole parameters or of their
-    parts, and complements of numbers in (0, 1). Exchanges of separate parameters, such as `mu1` and `mu2`, are not
-    searched: the result names those that may be components, with words to declare. Points are random, near the
-    posterior, and draws if they are given. Agreement at points is evidence; a reading is proof.
+    onebasin first reads the program of a model that JAX can trace: the program shows which axes and signs move
+    together, for any number of parameters, and why other axes are fixed. After that (for Stan programs, only that) it
+    compares the log density on the constrained scale, without the Jacobian, at points before and after a move. Moves
+    are permutations of parts along axes of equal length, rotations of parts that have signs, changes of sign of whole
+    parameters or of their parts, and complements of numbers in (0, 1). Exchanges of separate parameters, such as `mu1`
+    and `mu2`, are not searched: the result names those that may be components, with declarations to try. Points are
+    random, near the posterior, and draws if they are given. Agreement at points is evidence; a symmetry that is read
+    from the program is proved.
 
     Parameters
     ----------
@@ -77,9 +78,9 @@ def find_symmetry(
     Returns
     -------
     FoundSymmetry
-        Its fields: `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; `blocks`, all that was
-        read or found, with the evidence, including harmless, undecided and incomplete ones; and `fixed`, the reasons
-        why other axes stay.
+        Its fields are `symmetry`, the blocks to declare; `words`, the same blocks for ``--exchangeable``; `blocks`, all
+        symmetries with their evidence, including harmless, undecided and incomplete ones; and `fixed`, the reasons why
+        other axes are not interchangeable.
 
     Raises
     ------
@@ -121,7 +122,7 @@ def find_symmetry(
 
 
 def read_density(density: SearchedDensity) -> ReadSymmetry | None:
-    """Read the program of a density; None for Stan programs, which have none that JAX traces."""
+    """Read the program of a density; None for Stan programs, which JAX cannot trace."""
     if density.program is None:
         return None
     from onebasin.models.reading.read import read
@@ -148,7 +149,7 @@ def find(
         return FoundSymmetry((), (), 0, 0.0)
     program = read_density(density)
     large = program is not None and density.dim > SEARCHED
-    # Many parameters are compared at few points, without a limit of time.
+    # With many parameters, few points are compared, without a time limit.
     measured = BudgetedDensity(density, evaluations, math.inf if large else seconds, noise)
     probes = random_probes(measured, seed, VERIFIED_AT if large else None)
     given = measured.probes(points_of(draws)) if draws else []
@@ -163,7 +164,7 @@ def find(
 
 
 def _search(s: Search) -> None:
-    """Search everything in addition to what was read; of many parameters, only signs of whole variables."""
+    """Search for symmetries that reading missed; with many parameters, only for signs of whole variables."""
     if s.large:
         s.stage("signs of whole variables", lambda: stages.whole_variables(s))
         s.open.append(
@@ -195,12 +196,15 @@ PARTLY = (
 
 
 class ReadingError(InferenceError):
-    """A symmetry that was read from the program, but that the log density contradicts: a bug of the reader."""
+    """A symmetry from the program that the log density contradicts, because of a bug in onebasin."""
 
 
 def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
-    """Yield a block for each class that was read, with one set of signs."""
-    from onebasin.models.reading.read import block_of, place_of  # here: it loads JAX
+    """Yield a block for each class of axes from the program, with one set of signs."""
+    from onebasin.models.reading.read import (
+        block_of,
+        place_of,
+    )  # Imported here because it loads JAX.
 
     shapes = s.measured.density.shapes
     few = s.at(s.probes[:VERIFIED_AT])
@@ -244,7 +248,7 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
 def _signs(
     s: Search, each: ReadClass, shapes: Mapping[str, tuple[int, ...]]
 ) -> tuple[tuple[tuple[str, AxisPart], ...], list[tuple[Generator, ...]]]:
-    """Choose the set of signs for a block, the one with the fewest variables; return the others too."""
+    """Choose the set of signs with the fewest variables for a block; return the other sets too."""
     from onebasin.models.reading.read import place_of, signs_fit
 
     chosen: tuple[tuple[str, AxisPart], ...] = ()
@@ -279,7 +283,7 @@ def _verified(s: Search, block: Any) -> float:
 
 
 def reasons(s: Search) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the reasons why axes stay, by their words, and the operations that the reader does not know."""
+    """Return the reasons why axes are fixed, by their words, and the operations that onebasin cannot read."""
     program = s.program
     assert program is not None
     moved = {place for found in s.found if found.block is not None for place in found.block.moved}

@@ -1,4 +1,4 @@
-"""The result of a search for a target's symmetries: the blocks that were found, and the sentences on each."""
+"""The result of a search for a target's symmetries: the blocks, and sentences on the evidence for each."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
 def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> str:
     """Report the number of points without a change, and the largest change compared with rounding."""
     most = f"{tried.change:.2g} nats; rounding alone could change it by {tried.slack:.1g}"
-    if not tried.holds:  # it held at random points, or it would not be reported
+    if not tried.holds:  # It held at random points; otherwise it would not be reported.
         return (
             f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
             f"it changes by {most}."
@@ -116,7 +116,7 @@ def alone(generators: Generators, compared: Compared) -> str:
 
 
 def bounding(why: str, places: Iterable[str]) -> str:
-    """Report that a change of sign is not undone, and which bound removes it."""
+    """Report that alignment does not undo a change of sign, and name the bound that removes it."""
     return (
         f"{why}, so alignment does not undo it, and copies of one mode may look like several modes. "
         f"Bounding one number of {' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
@@ -135,8 +135,8 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
 Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
-LONG = 40  # maximum number of characters of a block with its meaning on the same line
-LISTED = 6  # maximum number of axes named per reason
+LONG = 40  # Maximum number of characters of a block with its meaning on the same line.
+LISTED = 6  # Maximum number of axes named per reason.
 MEANING: dict[Status, tuple[str, Flag]] = {
     "live": ("makes copies of every mode; used for alignment", "good"),
     "harmless": ("no copies of modes; not used", ""),
@@ -148,7 +148,7 @@ MEANING: dict[Status, tuple[str, Flag]] = {
 
 @dataclass(frozen=True, repr=False)
 class FoundBlock(Shown):
-    """One symmetry that was found.
+    """A symmetry from the program or from the search.
 
     Attributes
     ----------
@@ -160,9 +160,9 @@ class FoundBlock(Shown):
         Number of parts; 1 if whole variables move.
     status : {"live", "harmless", "undecided", "incomplete", "near"}
         "live": it makes copies of every mode, which alignment undoes. "harmless": the parts are independent, or the
-        maximum is unchanged, so there is one mode. "undecided": changes are tiny but above rounding, or no test
-        decides. "incomplete": it concerns only some of the parts, or no block can express it. "near": weights are
-        broken off a stick, and exchanging components hardly changes the density. Only live blocks are used.
+        maximum is unchanged, so there is one mode. "undecided": changes are small but above rounding, or no test is
+        conclusive. "incomplete": it moves only some of the parts, or no block can express it. "near": weights are
+        stick-breaking weights, and exchanging components hardly changes the density. Only live blocks are used.
     evidence : tuple of str
         Sentences on the tests.
     source : {"read", "found"}
@@ -221,10 +221,10 @@ class FoundSymmetry(Shown):
     seconds : float
         Duration in seconds, not counting compilation.
     fixed : mapping of str to str
-        Axes that cannot move by the reading, as words such as ``W1:0``, with reasons. A search may still find
+        Axes that are fixed according to the program, as words such as ``W1:0``, with reasons. A search may still find
         symmetries of them.
     unknown : tuple of str
-        Operations of the program that the reader does not know; axes that they touch are taken to stay.
+        Operations of the program that onebasin cannot read; it assumes that they fix the axes that they touch.
     """
 
     blocks: tuple[FoundBlock, ...]
@@ -246,7 +246,7 @@ class FoundSymmetry(Shown):
 
     @property
     def sentence(self) -> str:
-        """The answer in a line."""
+        """The result in one line."""
         others = [b for b in self.blocks if b.status not in ("live", "harmless")]
         more = (
             f" Not used: {'; '.join(f'{b.title} ({b.status})' for b in others)}." if others else ""
@@ -261,7 +261,7 @@ class FoundSymmetry(Shown):
         return json.dumps(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data."""
         return {
             "exchangeable": list(self.words),
             "blocks": [block.to_dict() for block in self.blocks],
@@ -274,7 +274,7 @@ class FoundSymmetry(Shown):
 
     @property
     def title(self) -> str:
-        """The declarations, or that no symmetry was found."""
+        """The declarations, or a statement that no symmetry was found."""
         if self.words:
             said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
@@ -297,7 +297,7 @@ class FoundSymmetry(Shown):
 
     @property
     def asides(self) -> tuple[str, ...]:
-        """Sentences on operations that the reader does not know, and on axes that stay."""
+        """Sentences on operations that onebasin cannot read, and on fixed axes."""
         found = []
         if self.unknown:
             named = ", ".join(self.unknown)
@@ -309,7 +309,7 @@ class FoundSymmetry(Shown):
         return tuple(found)
 
     def _reasons(self) -> Iterator[str]:
-        """Yield the reasons why axes stay, with their axes."""
+        """Yield the reasons why axes are fixed, with their axes."""
         places: dict[str, list[str]] = {}
         for place, why in self.fixed.items():
             places.setdefault(why, []).append(place)

@@ -1,9 +1,9 @@
-"""A search: the log density, its probes, the results so far; and all symmetries among sums of some moves.
+"""The state of a search, and an algorithm that finds all symmetries among sums of some moves.
 
-Symmetries among sums of moves are a space over GF(2), found by linear algebra. Pairs of variables come first. The
-average of a variable over its own moves is a point that they leave alone. If all variables but two are at such points,
-a symmetry acts only on these two, so it lies in the small space of their moves that change nothing. The space that
-passes all pairs contains every symmetry; its elements are then compared at probes.
+Symmetries among sums of moves form a vector space over GF(2), which linear algebra finds. Pairs of variables come
+first. The moves of a variable leave its average over these moves unchanged. If all variables except two are at such
+points, a symmetry acts only on these two, so it lies in the small space of their moves that keep the density. The space
+that is left after all pairs contains every symmetry; its elements are then compared at probes.
 
 Probes are random points inside the support, and points near the posterior.
 """
@@ -52,22 +52,22 @@ if TYPE_CHECKING:
     from onebasin.models.reading.read import ReadClass, ReadSymmetry
 
 
-MOST_HALVED = 24  # maximum dimension in which sums of failing sets are searched in halves
-FEW = 2  # points at which supports are tested
-MOST_MOVES = 8  # maximum number of moves of a pair of which all sums are evaluated
-MANY = 8  # number of variables from which interactions are tested first
-TOGETHER = 32  # maximum number of pairs evaluated at a time
-SAME = 1e-12  # relative difference up to which two values are equal
+MOST_HALVED = 24  # Maximum dimension in which sums of failing sets are searched in halves.
+FEW = 2  # Points at which supports are tested.
+MOST_MOVES = 8  # Maximum number of moves of a pair of which all sums are evaluated.
+MANY = 8  # Number of variables from which interactions are tested first.
+TOGETHER = 32  # Maximum number of pairs evaluated at a time.
+SAME = 1e-12  # Relative difference up to which two values are equal.
 
 
 @dataclass(frozen=True)
 class Space:
     """The result of a search among sums of moves."""
 
-    moves: Moves  # meaning of the bits of the vectors
-    basis: tuple[int, ...] = ()  # basis of the symmetries, of least weight
-    doubtful: tuple[int, ...] = ()  # sets whose change is above rounding, but too small to decide
-    complete: bool = True  # whether all sums were searched
+    moves: Moves  # Meaning of the bits of the vectors.
+    basis: tuple[int, ...] = ()  # Basis of the symmetries, of least weight.
+    doubtful: tuple[int, ...] = ()  # Sets whose change is above rounding, but too small to decide.
+    complete: bool = True  # Whether all sums were searched.
 
 
 def search(generators: Generators, compared: Compared) -> Space:
@@ -92,7 +92,7 @@ def search(generators: Generators, compared: Compared) -> Space:
 
 
 def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int]:
-    """Find symmetries among sums of sets that are none: A + B is one if f(A x) = f(B x)."""
+    """Find symmetries among sums of sets that are not symmetries: A + B is one if f(A x) = f(B x)."""
     half = len(failing) // 2
     left, right = span(failing[:half]), span(failing[half:])
     probe = compared.probes[0]
@@ -131,7 +131,7 @@ def own_moves(generators: Generators, compared: Compared) -> Moves:
     points = [act(move, probe.point) for _, move in tried for probe in probes]
     inside = np.isfinite(compared.measured(points)).reshape(len(tried), -1).any(axis=1)
     point = probes[0].point
-    kept: dict[str, list[int]] = {}  # sums that leave each variable unchanged, or are moves
+    kept: dict[str, list[int]] = {}  # Sums that leave each variable unchanged, or are moves.
     for chosen, move in tried:
         name = move[0].name
         if same(act(move, point)[name], point[name]):
@@ -258,7 +258,7 @@ class _Interactions:
         )
 
     def of(self, first: str, seconds: Sequence[str]) -> list[str]:
-        """Return the second variables that interact with the first one, or may do so."""
+        """Return the second variables that interact, or may interact, with the first one."""
         known = [
             name for name in seconds if np.isfinite([self.alone[first], self.alone[name]]).all()
         ]
@@ -277,29 +277,32 @@ Axes = list[tuple[str, int]]
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
 """Standard deviations of random points in the unconstrained space."""
-NEAREST = 3  # number of random points with the highest density
+NEAREST = 3  # Number of random points with the highest density.
 TRIES = 14  # attempts to draw a point with a finite log density, each a little nearer to the origin
 NEARER = 0.75
-STARTS, ITERATIONS = 2, 150  # number of ascents to optima, and their iterations
-MORE_STARTS, WIDE = 6, 2.0  # ascents from wider starts, before the density is said to have one mode
-WALKERS, STEPS = 6, 60  # number and length of the random walks from an optimum
-SHARE = 0.12  # maximum share of a search's seconds for each ascent, and for the walks
-FAR_ENOUGH = 3.0  # coordinates of points at which a parameter of the real line has both signs
-VERIFIED_AT = 2  # number of points at which a reading is compared
-SEARCHED = 5_000  # number of parameters above which only a reading is used
-FAR = 12.0  # coordinates beyond this belong to an ascent to where the density has no maximum
+STARTS, ITERATIONS = 2, 150  # Number of ascents to optima, and their iterations.
+MORE_STARTS, WIDE = (
+    6,
+    2.0,
+)  # Number of ascents from wider starts before the density counts as unimodal.
+WALKERS, STEPS = 6, 60  # Number and length of the random walks from an optimum.
+SHARE = 0.12  # Maximum share of a search's seconds for each ascent, and for the walks.
+FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter of the real line has both signs.
+VERIFIED_AT = 2  # Number of points at which blocks from the program are compared.
+SEARCHED = 5_000  # Number of parameters above which only the program is read.
+FAR = 12.0  # An ascent beyond these coordinates has not found a maximum.
 
 
 @dataclass
 class Search(Compared):
     """The state that the stages of a search share; `probes` are random points."""
 
-    given: list[Probe]  # draws of the posterior; by default rough ones are made if they are needed
+    given: list[Probe]  # Draws of the posterior; by default rough ones are made if they are needed.
     seed: int
     found: list[FoundBlock] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)  # what was not searched
-    spaces: dict[int, Space] = field(default_factory=dict)  # exact searches by number of parts
-    program: ReadSymmetry | None = None  # the reading, if there is a program
+    open: list[str] = field(default_factory=list)  # What was not searched.
+    spaces: dict[int, Space] = field(default_factory=dict)  # Exact searches by number of parts.
+    program: ReadSymmetry | None = None  # The symmetry read from the program, if there is one.
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -313,12 +316,12 @@ class Search(Compared):
 
     @cached_property
     def read(self) -> frozenset[tuple[str, int]]:
-        """Axes that move, wholly or in part, by the reading."""
+        """Axes that move, wholly or in part, according to the program."""
         return self._places_of(self.program.classes if self.program else ())
 
     @cached_property
     def signs_read(self) -> frozenset[tuple[str, int]]:
-        """Axes along which components may change their signs by the reading."""
+        """Axes along which components may change their signs according to the program."""
         classes = self.program.classes if self.program else ()
         return self._places_of([each for each in classes if each.signs])
 
@@ -471,7 +474,7 @@ def optima(
 def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) -> list[Probe]:
     """Return optima and rough draws: ends of short random walks from an optimum, or from the best random points.
 
-    The walks leave out the Jacobian of the unconstrained space, which does not matter for rough draws.
+    The walks omit the Jacobian of the unconstrained space, which does not matter for rough draws.
     """
     density = measured.density
     rng = np.random.default_rng(seed + 2)

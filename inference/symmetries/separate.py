@@ -18,7 +18,7 @@ from .search import Search
 
 LEVELS = (0.0, 0.8, -0.8)
 """Coordinates of the point that exchanges leave unchanged, and of the points to which one parameter is moved."""
-LONGEST = 32  # maximum length of a vector whose positions are compared
+LONGEST = 32  # Maximum length of a vector whose positions are compared.
 
 
 def unsearched(s: Search) -> Iterator[FoundBlock]:
@@ -37,7 +37,7 @@ def unsearched(s: Search) -> Iterator[FoundBlock]:
             members += positions(Generator(name, "swap", 0), range(length), 1)
     groups += _alike(s, members)
     if len(groups) == 1 and len({Member.read(text).name for text in groups[0]}) == 1:
-        # Pairs of positions along one axis have been searched, but not together with a share.
+        # Pairs of positions along one axis have been searched, but not together with a probability.
         groups = groups if {g.name for g in s.shares} & set(shapes) else []
     by_size: dict[int, list[str]] = {}
     for group in groups:

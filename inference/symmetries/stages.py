@@ -1,8 +1,8 @@
 """Stages of a search: exchangeable parts, signs of parts, signs and complements of whole variables, and rotations.
 
 The last stage finds components that are nearly exchangeable, such as those of a mixture with stick-breaking weights.
-The likelihood has no labels, and the prior of the weights prefers an order. Exchanging the two heaviest components
-changes the log density by far less than moving one of their parameters alone.
+The likelihood is invariant to labels, but the prior of the weights prefers an order. Exchanging the two heaviest
+components changes the log density by far less than moving one of their parameters alone.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ from .result import (
 )
 from .search import Axes, Search, Space, random_probes, search
 
-FEW_PARTS = 2  # number of parts beyond the first two on which a harmless set is tried
+FEW_PARTS = 2  # Number of parts beyond the first two on which a harmless set is tried.
 
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
@@ -309,7 +309,7 @@ def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
         swapped = [g for g in own if g.kind == "swap"]
         if not swapped or not any(g.kind == "negate" for g in own):
             continue
-        if not s.trial(swapped).holds:  # otherwise both have been found separately
+        if not s.trial(swapped).holds:  # Otherwise both have been found separately.
             yield _swapped(s, own, 2, free=True)
 
 
@@ -328,7 +328,7 @@ def some_of(s: Search, own: Generators, orbit: Sequence[int]) -> FoundBlock:
     block = Counterparts(tuple(positions(g, orbit, len(shapes[g.name])) for g in own))
     try:
         block.check(shapes)
-    except ArgumentError:  # the same entries move twice, such as along both axes of a matrix
+    except ArgumentError:  # The same entries move twice, such as along both axes of a matrix.
         said = [f"{listed(own)}: no block can express this, so it is not used."]
         return FoundBlock(None, listed(own), len(orbit), "incomplete", tuple(said))
     return FoundBlock(block, listed(own), len(orbit), status, tuple(said))
@@ -359,7 +359,7 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
     yield from ()
 
 
-NEARLY = 0.2  # maximum change by an exchange, relative to that by one variable alone
+NEARLY = 0.2  # Maximum change by an exchange, relative to that by one variable alone.
 APART, POINTS, SETS = 5.0, 5, 6
 """Minimum change by one variable alone, in nats, the minimum number of such points, and sets of random points."""
 TINY = 1e-300
@@ -400,7 +400,7 @@ def _changes(
 ) -> Float[np.ndarray, " point"]:
     """Return the changes of the log density by an exchange of the two heaviest components, in nats.
 
-    The density is over the weights, since exchanging weights does not preserve volumes of lengths of the stick.
+    The density is that of the weights, because exchanging weights does not preserve volume in the lengths of the stick.
     """
     points, volumes = [], np.zeros(len(at.probes))
     for row, probe in enumerate(at.probes):

@@ -33,7 +33,7 @@ class Gaussian(Brief):
     Raises
     ------
     ValueError
-        If either is not positive and finite, or `noise_sd` is another word.
+        If a number is not positive and finite, or `noise_sd` is another string.
 
     References
     ----------
@@ -101,7 +101,7 @@ class Gaussian(Brief):
         y: Float[Array, "obs out"],
         sigma: jax.Array | float | None = None,
     ) -> Float[Array, " obs"]:
-        """Log likelihood of each observation, summed over outputs; `output` and `sigma` as in `mean_and_sd`."""
+        """Return each observation's log likelihood, summed over outputs; `output` and `sigma` as in `mean_and_sd`."""
         mean, sd = self.mean_and_sd(output, sigma)
         return jnp.sum(dist.Normal(mean, sd).log_prob(y), -1)
 

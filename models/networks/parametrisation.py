@@ -1,6 +1,6 @@
 """Priors of a network's weights and biases; and parametrisations: constraints, and the coordinates for sampling.
 
-Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
+Weights and biases have separate options. `free` leaves them unconstrained. `ordered` biases
 remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
 weights remove the positive scaling of ReLU-like units (section 3.2); `givens`, `givens_seamless`
 and `unit_vector` are the same constraint in three charts (`models.transforms.transforms`). The last layer is
@@ -112,7 +112,7 @@ class Parametrisation(Brief):
     biases: str = "free"
 
     def __post_init__(self) -> None:
-        """Check the words."""
+        """Check the names of the options."""
         choose("weights", self.weights, WEIGHTS)
         choose("biases", self.biases, BIASES)
 

@@ -81,7 +81,7 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
         closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
     )
     consts = [Constant(value) for value in closed.consts]
-    order = sorted(shapes)  # JAX's order of a mapping
+    order = sorted(shapes)  # JAX's order of a mapping.
     sites = _sites(needed, names)
     walk = ProgramWalk(RULES, Unifier(), sites=sites)
     axes: dict[str, tuple[Label, ...]] = {
@@ -96,7 +96,7 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
     fixed = {}
     for name, axis in ((n, axis) for n, labels in owned.items() for axis in range(len(labels))):
         begun = axes[name][axis]
-        if isinstance(begun, Leaf):  # it has several components
+        if isinstance(begun, Leaf):  # It has several components.
             reasons = [leaf.of.why for leaf in leaves(owned[name][axis])]
             if not reasons or any(reasons):
                 fixed[name, axis] = next(filter(None, reasons), begun.of.why or Why(""))
@@ -184,7 +184,7 @@ def _parts(label: Label, axis: int) -> Iterator[tuple[Leaf, AxisPart]]:
 
 
 def _merged(repeats: Sequence[tuple[int, int]]) -> tuple[int, int, list[int]]:
-    """Return repeats within repeats as one, and the offsets of those that are none."""
+    """Combine nested repeats into one, and return the offsets of those that cannot be combined."""
     if not repeats:
         return 1, 0, [0]
     *outer, (count, period) = repeats
@@ -238,7 +238,7 @@ def _signs(
 
 
 def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
-    """Return the axis, where a part of it is all of it."""
+    """Return the axis if a part covers all of it, or else the part."""
     whole = part.start == 0 and part.stride == part.repeats == 1
     return part.axis if whole and part.count == shape[part.axis] else part
 
@@ -257,12 +257,12 @@ def block_of(
 
 
 def signs_fit(each: ReadClass, own: Sequence[tuple[str, AxisPart]]) -> bool:
-    """Check whether a block can hold a set of signs: it changes the sign of a variable along all axes that it moves."""
+    """Check whether a block can express a set of signs: it changes a variable's sign along all axes that it moves."""
     return len(own) == sum(len(each.places[name]) for name in {name for name, _ in own})
 
 
 def symmetry_of(found: ReadSymmetry, shapes: Shapes) -> Symmetry:
-    """Blocks of all that was read, with the first set of signs that each can hold; and signs of whole arrays."""
+    """Return blocks of all classes, each with the first set of signs that fits, and of signs of whole arrays."""
     blocks: list[Block[Any]] = []
     known: list[int] = []
     place = {name: 1 << at for at, name in enumerate(shapes)}

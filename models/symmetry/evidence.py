@@ -35,16 +35,16 @@ UNRECORDED = (
 class Evidence:
     """The extent and the results of a check."""
 
-    points: int = 0  # random points at which the log density was compared
-    draws: int = 0  # draws of the posterior at which it was compared
-    refuted: str = ""  # what a draw contradicts, if anything
+    points: int = 0  # Random points at which the log density was compared.
+    draws: int = 0  # Draws of the posterior at which it was compared.
+    refuted: str = ""  # What a draw contradicts, if anything.
     unresolved: tuple[
         str, ...
-    ] = ()  # blocks not checked, for rounding or without a finite log density
-    derived: tuple[str, ...] = ()  # derived quantities that move as declared
+    ] = ()  # Blocks not checked, for rounding or without a finite log density.
+    derived: tuple[str, ...] = ()  # Derived quantities that move as declared.
     random: tuple[str, ...] = ()  # derived quantities with random numbers, which cannot be compared
-    left_behind: tuple[str, ...] = ()  # derived quantities that change, but that no block moves
-    skipped: tuple[str, ...] = ()  # what was not checked, and why
+    left_behind: tuple[str, ...] = ()  # Derived quantities that change, but that no block moves.
+    skipped: tuple[str, ...] = ()  # What was not checked, and why.
 
     @property
     def holds(self) -> bool:

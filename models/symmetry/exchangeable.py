@@ -222,7 +222,7 @@ class Member(NamedTuple):
 
     name: str
     at: tuple[int | slice, ...]
-    sign: str = ""  # "-" or "1-"
+    sign: str = ""  # "-" or "1-".
 
     @classmethod
     def read(cls, text: str) -> Member:

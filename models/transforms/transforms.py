@@ -2,8 +2,7 @@
 
 A weight matrix W (in, hidden) whose columns are unit vectors lives on a product of spheres. Each
 chart maps an unconstrained array to such a matrix; its `log_abs_det_jacobian` is the log density,
-on the unconstrained space, that gives the columns the measure of area on their spheres when nothing
-else is said.
+on the unconstrained space, that gives the columns the uniform measure on their spheres.
 
 The Givens chart is that of Pourzanjani et al. 2017, section 3.2: from K - 1 angles a column,
 
@@ -140,15 +139,15 @@ class UnitColumnsConstraint(Constraint):
         self.chart = chart
 
     def tree_flatten(self) -> tuple[tuple[()], tuple[tuple[()], dict[str, str]]]:
-        """Nothing that JAX traces: the chart is static."""
+        """Return no arrays, because the chart is static."""
         return (), ((), {"chart": self.chart})
 
     def eq(self, other: object, static: bool = False) -> bool:
-        """Check whether another one is the same set in the same chart."""
+        """Check whether another constraint is the same set in the same chart."""
         return isinstance(other, UnitColumnsConstraint) and other.chart == self.chart
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Check whether every column's squared norm is 1 but for rounding."""
+        """Check whether every column's squared norm is 1 up to rounding."""
         tolerance = 10 * jnp.finfo(x.dtype).eps * x.shape[-2]
         return jnp.all(jnp.abs(jnp.sum(x * x, -2) - 1) < tolerance, axis=-1)
 
