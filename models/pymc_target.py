@@ -41,8 +41,9 @@ _SUPPORTS = {
 def definition_of(
     model: Any,
 ) -> tuple[Callable[[], None], dict[str, tuple[str, ...]], dict[str, Any]]:
-    """Convert a PyMC model to a NumPyro model, with the names and labels of its axes. Reject a model without parameters
-    or with discrete ones.
+    """Convert a PyMC model to a NumPyro model, with the names and labels of its axes.
+
+    Reject a model without parameters or with discrete ones.
     """
     if not model.free_RVs:
         raise ArgumentError("`model` is a PyMC model without parameters.")

@@ -56,9 +56,7 @@ class Target(Shown):
     'normal'
     """
 
-    is_network: ClassVar[bool] = (
-        False  # True for a `NetworkTarget`; importing that class would load JAX.
-    )
+    is_network: ClassVar[bool] = False  # True for a `NetworkTarget`, whose module loads JAX.
 
     name: str
     _: KW_ONLY

@@ -1,6 +1,8 @@
-"""A walk through a jaxpr that gives every array its labels and its sign, by one rule per equation. Arrays that depend
-on no parameter are computed (`Constant`), so that the values of masks and identity matrices are known. Inner programs
-are read in place. Bodies of loops are read until the labels of the values that they carry stay the same.
+"""A walk through a jaxpr that gives every array its labels and its sign, by one rule per equation.
+
+Arrays that depend on no parameter are computed (`Constant`), so that the values of masks and identity matrices are
+known. Inner programs are read in place. Bodies of loops are read until the labels of the values that they carry stay
+the same.
 """
 
 from __future__ import annotations
