@@ -190,9 +190,7 @@ def exchanging(
     for size, own in pairs.items():
         if own.sum() == size:
             continue
-        from scipy.sparse.csgraph import (
-            connected_components,
-        )  # Imported here because it loads slowly.
+        from scipy.sparse.csgraph import connected_components  # It loads slowly.
 
         number, group = connected_components(own, directed=False)
         for places in (np.flatnonzero(group == each) for each in range(number)):

@@ -201,10 +201,7 @@ class ReadingError(InferenceError):
 
 def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
     """Yield a block for each class of axes from the program, with one set of signs."""
-    from onebasin.models.reading.read import (
-        block_of,
-        place_of,
-    )  # Imported here because it loads JAX.
+    from onebasin.models.reading.read import block_of, place_of  # It loads JAX.
 
     shapes = s.measured.density.shapes
     few = s.at(s.probes[:VERIFIED_AT])

@@ -155,9 +155,8 @@ def variables_compete(generators: Generators, compared: Compared) -> Status:
     """Check whether variables that change sign together are dependent, or the mode of a single one is not 0."""
     first, *rest = by_name(generators)
     points: list[Point] = []
-    if (
-        not rest
-    ):  # There are two modes if the density rises from the middle between a point and its copy.
+    if not rest:
+        # There are two modes if the density rises from the middle between a point and its copy.
         for probe in compared.probes:
             here, there = probe.point[first], act(generators, probe.point)[first]
             middle = (here + there) / 2.0

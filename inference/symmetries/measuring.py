@@ -155,10 +155,7 @@ STEP = 2.0**-50  # Relative size of these changes.
 EITHER = np.array([-1.0, 1.0])
 INNER, OUTER = 30.0, 200.0
 """Tolerance of a change: multiples of the effect of a nudge, and of the last digit of the log density."""
-CHUNK, CHUNK_NUMBERS = (
-    256,
-    2**21,
-)  # Maximum number of points, and of numbers in them, evaluated at once.
+CHUNK, CHUNK_NUMBERS = 256, 2**21  # Maximum numbers of points, and of their entries, at once.
 DOUBTFUL = 1e4  # Changes between the tolerance and this multiple of it are inconclusive.
 ROUGH, NEARBY = 12, 2.0**-30
 """Number and relative distance of points around one with a doubtful change."""

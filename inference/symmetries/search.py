@@ -281,10 +281,7 @@ NEAREST = 3  # Number of random points with the highest density.
 TRIES = 14  # attempts to draw a point with a finite log density, each a little nearer to the origin
 NEARER = 0.75
 STARTS, ITERATIONS = 2, 150  # Number of ascents to optima, and their iterations.
-MORE_STARTS, WIDE = (
-    6,
-    2.0,
-)  # Number of ascents from wider starts before the density counts as unimodal.
+MORE_STARTS, WIDE = 6, 2.0  # Number and reach of ascents that show that there is one mode.
 WALKERS, STEPS = 6, 60  # Number and length of the random walks from an optimum.
 SHARE = 0.12  # Maximum share of a search's seconds for each ascent, and for the walks.
 FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter of the real line has both signs.

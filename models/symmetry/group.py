@@ -99,9 +99,8 @@ class Group:
     def inverse(self, element: Element) -> Element:
         """Return the element that undoes this one."""
         inverted: list[Part] = list(element)
-        for (
-            place
-        ) in self._in_turn():  # Scaling is undone at the places after the inverse permutation.
+        # Scaling is undone at the places after the inverse permutation.
+        for place in self._in_turn():
             block = self.symmetry[place]
             other = self._permutation_beside(block, tuple(inverted))
             inverted[place] = block.inverse(element[place], other)

@@ -28,9 +28,7 @@ from .blocks import (
 from .elements import Shapes
 from .exchangeable import MEMBER
 
-_COMMA = re.compile(
-    r",(?![^\[\]]*\])"
-)  # Commas separate parts, except between the indices of a position.
+_COMMA = re.compile(r",(?![^\[\]]*\])")  # A comma that is not inside brackets.
 _PART = re.compile(
     r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-|@)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+(?:\[[^\[\]]+\])?)*)"
 )
