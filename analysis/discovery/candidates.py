@@ -1,16 +1,16 @@
 """Candidates for a block of a symmetry, and quantities that follow their labels.
 
-Components may be separate parameters, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`. Tuples of parameters of one
-shape are joined to a variable ``mu1~mu2`` whose first axis is that of the components; the search treats it like any
-other. Three components and more have names that differ in a number, or means that they exchange between chains. For
-two, every pair is tried that may belong to labels: if parameters disagree between chains, their sum agrees, or their
-difference has two signs and is hardly ever near zero. Of two probabilities, each may take the place of the other's
-complement, ``se~1-sp``.
+Components may be separate parameters, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`. Parameters of one shape are
+joined to a variable ``mu1~mu2`` with the components along its first axis; the search treats it like any other. Tuples
+of three or more have names that differ only in a number, or exchange their means between chains. For two components,
+every pair is tried that may follow the labels: if parameters disagree between chains, their sum agrees, or their
+difference has two signs and is hardly ever near zero. Each of two probabilities may become the complement of the other,
+``se~1-sp``.
 
 A component may have quantities that no candidate moves: separate scalars (`mu1`, `mu2`), or a share on a different
-scale (`eta` for `w`). Alignment without them would leave the posterior. They show in the draws: chains (or draws)
-with one labelling agree on them, and others do not. If every chain has a different labelling, a quantity that differs
-between chains may or may not follow the labels; it counts as one that does.
+scale (`eta` for `w`). Alignment without them would leave the posterior. The draws reveal such quantities: chains (or
+draws) with one labelling agree on them, and others do not. If every chain has a different labelling, a quantity that
+differs between chains may or may not follow the labels; it counts as one that does.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Candidate:
 
     @cached_property
     def few_places(self) -> Candidate | None:
-        """The exchange of only those components that change places in the draws; None if all do."""
+        """The exchange of only those components that change places in the draws; None if all of them do."""
         flat = self.permutation.reshape(-1, self.size)
         rows, counts = np.unique(flat, axis=0, return_counts=True)
         changes = (self.permutation != rows[counts.argmax()]).mean(axis=(0, 1)) > 0.01
@@ -148,7 +148,7 @@ Tuples = tuple[tuple[str, ...], ...]
 
 
 def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tuples]:
-    """Choose tuples of parameters that may be components: tuples with signs of labels, and others.
+    """Choose tuples of parameters that may be components: those that seem to follow labels, and others.
 
     `bad` marks entries with a bad R-hat.
     """
@@ -214,7 +214,7 @@ def _last_number(name: str) -> re.Match[str] | None:
 def _may_switch(
     a: Float[np.ndarray, "chain draw *event"], b: Float[np.ndarray, "chain draw *event"], bad: bool
 ) -> bool:
-    """Check whether two parameters may be a quantity of two components whose labels change."""
+    """Check whether two parameters may be the same quantity of two components whose labels change."""
     flat = [v.reshape(*v.shape[:2], -1) for v in (a, b)]
     difference, total = flat[0] - flat[1], flat[0] + flat[1]
     below = (difference < 0).mean(axis=(0, 1))
@@ -321,7 +321,7 @@ def is_mirrored_elsewhere(candidate: Candidate) -> bool:
 
 
 def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
-    """Name unmoved variables of as many components that overlap but ascend at every draw, so cannot change places."""
+    """Name unmoved variables whose components overlap but ascend at every draw, so that they cannot change places."""
     sizes = {candidate.size for candidate in candidates} - {1}
     moved = {name for candidate in candidates for name in candidate.values}
     others = ((n, v) for n, v in values.items() if n not in moved and v.ndim == 3)
@@ -442,7 +442,7 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
     """Return the axes of components with stick-breaking weights, from the file's record or its numbers.
 
     The stick's lengths have no axis of components, but weights in the file have one. Without a record, take the weights
-    that follow from the lengths, and every variable with one axis of as many entries.
+    that follow from the lengths, and every variable with one axis of the same length.
     """
     for moves in _recorded(view, "near"):
         found = {n: axes for n, axes in _moving(moves).items() if n in view.arrays}
@@ -461,7 +461,7 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
 
 
 def _broken_off(view: View, lengths: str) -> list[str]:
-    """Name the variables that are stick-breaking weights of these lengths, shares of the rest of the stick."""
+    """Name the stick-breaking weights of these lengths, which are shares of the rest of the stick."""
     *lead, pieces = view.arrays[lengths].shape
     others = [n for n in view.kinds.of if view.arrays[n].shape == (*lead, pieces + 1)]
     sticks = np.asarray(view.values(lengths)) if others else np.full(1, np.nan)

@@ -1,6 +1,6 @@
-"""Find the interchangeable components of a posterior from its draws alone.
+"""Find the interchangeable components of a posterior from only its draws.
 
-The result is a lower bound: components that are equal, or have one labelling in all draws, leave no trace of labels.
+The result is a lower bound: labels leave no trace if components are equal, or have the same labelling in all draws.
 
 A slot is an axis of components, or a whole variable with both signs. Every slot of a thinned part of the draws is
 sorted alone; a slot that gains more than noise is a seed. Its elements are tried on all other slots with as many
@@ -11,8 +11,8 @@ Thresholds were set on simulated posteriors of 52 families with known answers: s
 docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
 Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
-A proposal is judged by some of the entries that move. The first one is finished: all draws are moved, with other slots
-that come a little closer, and R-hat of all entries decides.
+A proposal is judged by some of the entries that move. The best proposal is finished: all draws are moved, with other
+slots that come a little closer, and R-hat of all entries decides.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Proposal:
 
 
 def is_part(one: Proposal, other: Proposal) -> bool:
-    """Check whether `other` exchanges more parameters, including those of `one`, and repairs as much."""
+    """Check whether `other` exchanges more parameters, including those of `one`, and repairs at least as much."""
     own = {n for slot in one.slots for n in slot.members}
     if not own or not other.certain or other.repaired < one.repaired:
         return False
@@ -104,14 +104,14 @@ def is_part(one: Proposal, other: Proposal) -> bool:
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, repairing most, clear, leaving least relative to noise."""
+    """Rank candidates: first certain ones, then those that repair most, are clear, and leave least relative to noise."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = beside(candidate.slots[0], candidate.gain)
     return (not candidate.certain, -candidate.repaired, unclear, left)
 
 
 def beside(seed: Slot, gain: Gain) -> float:
-    """Return the variance left relative to noise; signs count against a seed, because they gain more freely."""
+    """Return the variance left relative to noise; a seed with signs has a penalty, because signs add freedom."""
     return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
@@ -350,7 +350,7 @@ def _in_rounds(
     *,
     independent: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Search for one candidate after the other; with tuples of parameters, also for variables that mirror two."""
+    """Search for one candidate after the other; with tuples, also for variables that mirror two components."""
     rng = np.random.default_rng(0)
     bad = {n: each for n, each in bad.items() if n in values}
     every = () if tuples is None else (*tuples[0], *tuples[1])

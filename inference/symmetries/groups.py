@@ -125,9 +125,7 @@ def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]
 
 
 COUPLED = 100.0  # Mixed second difference, in tolerances, that is more than rounding.
-APART = (
-    1e-3  # Nats from an optimum down to the middle between it and its copy, if these are two modes.
-)
+APART = 1e-3  # Minimum descent in nats from an optimum to the middle between two modes.
 OUTWARDS = (0.0, 0.25, 0.5, 0.75)
 """Positions between the middle of a point and its copy (0) and the point (1)."""
 

@@ -40,9 +40,7 @@ class Generator:
     kind: Literal["swap", "negate", "complement"]
     axis: Place | None = None  # Axis of the parts; None if the whole variable moves.
     parts: tuple[int, ...] = ()  # The two that are swapped, or the one that changes sign.
-    inside: tuple[int, int] | None = (
-        None  # Another axis and the only place on it where parts are swapped.
-    )
+    inside: tuple[int, int] | None = None  # Another axis and the only index on it with a swap.
 
     def act(self, value: np.ndarray) -> np.ndarray:
         """Move one value."""

@@ -164,7 +164,7 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
 def candidates(moves: Moves, compared: Compared) -> list[int]:
     """Return a basis of a space that contains every symmetry among sums of the moves.
 
-    With many variables, several pairs are evaluated at a time, as long as none of them is superfluous.
+    With many variables, several pairs are evaluated at a time, until an earlier pair makes one of them superfluous.
     """
     probe = compared.probes[0]
     names = moves.names()
@@ -225,7 +225,7 @@ def _checks(
 
 
 def _kept_apart(base: Probe, values: np.ndarray, places: list[int]) -> list[int]:
-    """Return these vectors from the values of all sums at one point, the point itself first."""
+    """Return these vectors from the values of all sums at one point, beginning with the value of the point itself."""
     finite = np.isfinite(values)
     if not finite.any():
         return []
@@ -292,7 +292,7 @@ FAR = 12.0  # An ascent beyond these coordinates has not found a maximum.
 
 @dataclass
 class Search(Compared):
-    """The state that the stages of a search share; `probes` are random points."""
+    """The shared state of the stages of a search; `probes` are random points."""
 
     given: list[Probe]  # Draws of the posterior; by default rough ones are made if they are needed.
     seed: int

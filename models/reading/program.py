@@ -34,9 +34,7 @@ from .labels import (
 )
 
 FOLDED = 2**24  # Maximum size of an array for which expressions without parameters are evaluated.
-RUNS = (
-    8  # Maximum number of runs of equal values that are distinguished along an axis of a constant.
-)
+RUNS = 8  # Maximum number of distinct stretches of equal values along an axis of a constant.
 LARGEST_EYE = 2048
 """Maximum length of a square constant that is compared with an identity matrix."""
 ROUNDS = 30  # Walks through the body of a loop until labels stay the same.
@@ -68,9 +66,8 @@ class Constant:
     @property
     def value(self) -> Any:
         """Its value, of NumPy or JAX."""
-        waiting = [
-            self
-        ]  # No recursion, because a program may compute a constant in thousands of steps.
+        # No recursion, because a program may compute a constant in thousands of steps.
+        waiting = [self]
         while waiting:
             last = waiting[-1]
             if last.made is None:

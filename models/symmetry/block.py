@@ -386,7 +386,7 @@ class Block[P: Part](ABC):
         return {name: np.ones(shapes[name], bool) for name in self.variables}
 
     def turned(self, shapes: Shapes) -> tuple[str, ...]:
-        """Name the variables in which all components change sign together, without those with parts of axes."""
+        """Name the variables in which all components change sign together; empty if parts of axes move."""
         names = []
         for name in (name for name in self.flipped if name in shapes):
             places = places_of(self.axes.get(name, ()))
@@ -465,7 +465,9 @@ class Block[P: Part](ABC):
         """Reject shapes with a missing variable or axis, or axes of unequal lengths."""
         self.check_names(shapes)
         if not self.axes:
-            raise ArgumentError("`symmetry` has a block that names no axis.")
+            raise ArgumentError(
+                "`symmetry` has a block without an axis; name the axes that it moves."
+            )
         lengths = {}
         for name, places in self.axes.items():
             own: list[AxisPart] = []

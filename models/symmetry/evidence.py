@@ -37,14 +37,12 @@ class Evidence:
 
     points: int = 0  # Random points at which the log density was compared.
     draws: int = 0  # Draws of the posterior at which it was compared.
-    refuted: str = ""  # What a draw contradicts, if anything.
-    unresolved: tuple[
-        str, ...
-    ] = ()  # Blocks not checked, for rounding or without a finite log density.
+    refuted: str = ""  # The contradiction at a draw, if any.
+    unresolved: tuple[str, ...] = ()  # Blocks that rounding or infinite densities leave unchecked.
     derived: tuple[str, ...] = ()  # Derived quantities that move as declared.
-    random: tuple[str, ...] = ()  # derived quantities with random numbers, which cannot be compared
+    random: tuple[str, ...] = ()  # Derived quantities that use random numbers.
     left_behind: tuple[str, ...] = ()  # Derived quantities that change, but that no block moves.
-    skipped: tuple[str, ...] = ()  # What was not checked, and why.
+    skipped: tuple[str, ...] = ()  # Quantities that were not checked, and why.
 
     @property
     def holds(self) -> bool:

@@ -226,7 +226,7 @@ PAIR = apart(("mu[0]", "mu[1]"))
             (Exchangeable({"mu": 0}), Exchangeable({"mu": 0, "sigma": 0})),
             "two blocks that move axis 0 of mu",
         ),
-        ((Exchangeable({}, complements=("theta",)),), "a block that names no axis"),
+        ((Exchangeable({}, complements=("theta",)),), "a block without an axis"),
         ((Exchangeable({"mu": 0}, complements=("other",)),), "two components .* there are 3"),
         ((Complement("thet"),), "names thet, which does not exist"),
         ((Exchangeable({"mu": 0, "w": 0}),), "axis 0 of mu has 3, axis 0 of w has 2"),
