@@ -65,8 +65,8 @@ def relu_teacher(
     would be improbable under the paper's N(0, 1) prior. Inputs are independent N(0, `x_sd`^2).
 
     With the defaults, chains of every parametrisation move between all modes: the largest R-hat of predictions was
-    1.002 to 1.016. With `x_sd` 2 and `noise_sd` 0.5, chains of `givens` and of ordered biases stay where they start
-    (1.4 to 1.8).
+    1.002 to 1.016. With `x_sd` 2 and `noise_sd` 0.5, chains of `givens` and of ordered biases do not leave their first
+    mode (1.4 to 1.8).
     """
     check_positive("x_sd", x_sd)
     return _draw(

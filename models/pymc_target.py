@@ -176,7 +176,7 @@ def _differentiable(
     """Compile a log density with PyTensor's gradient, and its terms without one.
 
     JAX's own is NaN if it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
-    censored data. It serves where PyTensor has no gradient, or none that JAX computes.
+    censored data. It is used if PyTensor has no gradient, or none that JAX can compute.
     """
     import jax
     import jax.numpy as jnp

@@ -277,7 +277,7 @@ ERRORS = 8.0
 WIDER, SHIFT, UNLIKE_ERRORS = 1.15, 0.1, 6.0
 """Ratio of spreads, distance of means in standard deviations, and standard errors, above which labellings differ."""
 FARTHEST = 32
-"""Maximum number of entries whose means are compared; those farthest apart are taken."""
+"""Maximum number of entries whose means are compared, beginning with the most different ones."""
 OVERLAP = 0.02
 """Share of pairs of draws with a different order above which components overlap."""
 UNCORRELATED = 0.5

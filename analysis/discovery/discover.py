@@ -104,7 +104,7 @@ def is_part(one: Proposal, other: Proposal) -> bool:
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Rank candidates: certain ones first, then those that repair most, are clear, and leave little noise."""
+    """Rank candidates by certainty, by repaired entries, by clarity, and by the variance left relative to noise."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = beside(candidate.slots[0], candidate.gain)
     return (not candidate.certain, -candidate.repaired, unclear, left)

@@ -155,7 +155,7 @@ def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
         size, real = found
         if real.any():
             return (
-                f"Moving {in_brief(block.variables, _NAMED)} alone changes the log density by {size[real].max():.3g} "
+                f"Moving only {in_brief(block.variables, _NAMED)} changes the log density by {size[real].max():.3g} "
                 "nats."
             )
     return ""

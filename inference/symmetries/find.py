@@ -71,7 +71,7 @@ def find_symmetry(
     seed : int
         Seed of the random points.
     seconds : float
-        Time limit after compiling; the result names what was not searched by then.
+        Time limit after compiling; the result names the stages that were not reached by then.
     progress : callable, optional
         Called with a line of text before a long computation.
 
@@ -142,7 +142,7 @@ def find(
 ) -> FoundSymmetry:
     """Search a density for symmetries, also at draws (point, ...) of the posterior if they are given.
 
-    The result names what was not searched within the given evaluations and seconds. `noise` is the relative error of
+    The result names the stages that the given evaluations and seconds did not reach. `noise` is the relative error of
     the log density beyond rounding.
     """
     if not density.shapes:

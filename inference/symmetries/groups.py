@@ -31,8 +31,8 @@ from .result import Status
 from .search import AscentEnd, search
 
 MANY_PARTS = 8
-"""Maximum number of parts of which every pair is searched and every part is compared at every point."""
-PAIRS_OF_ONE = 40  # Maximum number of parts of which all pairs along a single axis are tried.
+"""Maximum number of parts for a search of every pair and a comparison of every part at every point."""
+PAIRS_OF_ONE = 40  # Maximum number of parts for a trial of all pairs along a single axis.
 AT_FEW = 2  # Points for each of many parts.
 
 

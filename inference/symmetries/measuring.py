@@ -204,7 +204,7 @@ class BudgetedDensity:
         return min(time.perf_counter() - wall, time.process_time() - own)
 
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
-        """Return the log densities at points, with -inf where they are not finite."""
+        """Return the log densities at points, or -inf if they are not finite."""
         if not points:
             return np.empty(0)
         most = max(1, min(CHUNK, CHUNK_NUMBERS // max(1, self.density.dim)))

@@ -101,7 +101,7 @@ def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> 
 
 
 def alone(generators: Generators, compared: Compared) -> str:
-    """Report the change by each of several variables alone; empty for a single variable."""
+    """Report the change if only one of several variables moves; empty for a single variable."""
     each = by_name(generators).values()
     if len(each) < 2:
         return ""

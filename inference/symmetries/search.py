@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 MOST_HALVED = 24  # Maximum dimension in which sums of failing sets are searched in halves.
 FEW = 2  # Points at which supports are tested.
-MOST_MOVES = 8  # Maximum number of moves of a pair of which all sums are evaluated.
+MOST_MOVES = 8  # Maximum number of moves of a pair for an evaluation of all their sums.
 MANY = 8  # Number of variables from which interactions are tested first.
 TOGETHER = 32  # Maximum number of pairs evaluated at a time.
 SAME = 1e-12  # Relative difference up to which two values are equal.

@@ -61,7 +61,7 @@ def _alike(s: Search, names: Sequence[str]) -> list[tuple[str, ...]]:
     values = [np.stack([m.of(point, 0) for point in (base, *levels)]) for m in members]
     points = [_moved(base, level, (member,)) for member in members for level in levels]
     changes = s.measured(points).reshape(-1, len(levels))
-    # Positions of a simplex may stay where they are.
+    # Positions of a simplex may keep their values.
     moves = [not np.array_equal(value[0], value[1]) for value in values]
     known = np.isfinite(changes).all(axis=1) & np.array(moves)
     slack = 4.0 * probe.slack(np.abs(changes[known]).max(initial=0.0))

@@ -2,7 +2,7 @@
 
 The last stage finds components that are nearly exchangeable, such as those of a mixture with stick-breaking weights.
 The likelihood is invariant to labels, but the prior of the weights prefers an order. Exchanging the two heaviest
-components changes the log density by far less than moving one of their parameters alone.
+components changes the log density by far less than moving only one of their parameters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -235,7 +235,7 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
 
 
 def whole_variables(s: Search) -> Iterator[FoundBlock]:
-    """Yield blocks of whole variables, beyond what signs of parts generate."""
+    """Yield blocks of whole variables, except those that signs of parts generate."""
     generators = [Generator(name, "negate") for name in s.signed] + s.shares
     if not generators:
         return
@@ -359,9 +359,10 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
     yield from ()
 
 
-NEARLY = 0.2  # Maximum change by an exchange, relative to that by one variable alone.
+NEARLY = 0.2  # Maximum change by an exchange, relative to a move of only one variable.
 APART, POINTS, SETS = 5.0, 5, 6
-"""Minimum change by one variable alone, in nats, the minimum number of such points, and sets of random points."""
+"""Minimum change in nats if only one variable moves, minimum number of points with such a change, and number of sets of
+random points."""
 TINY = 1e-300
 
 
@@ -389,8 +390,8 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         moves = f"{', '.join(f'{variable}:{axis}' for variable, axis in axes)} and {name}"
         said = (
             f"Exchanging the two heaviest components of {moves}, with stick-breaking weights, changes the log density "
-            f"by {np.median(kept):.2g} nats (median of {len(kept)} random points), and one variable alone by up to "
-            f"{alone[told].max():.2g}. No declaration can move pieces of a stick, because they have an order."
+            f"by {np.median(kept):.2g} nats (median of {len(kept)} random points); moving only one variable changes "
+            f"it by up to {alone[told].max():.2g}. No declaration can move pieces of a stick, because they have an order."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 

@@ -28,7 +28,7 @@ from itertools import accumulate
 
 @dataclass(frozen=True)
 class Why:
-    """The reason why an axis is fixed: what fixes it, and in the term of which site of the model."""
+    """The reason why an axis is fixed: an operation or a constant, and the site of the model with its term."""
 
     what: str
     site: str = ""
@@ -151,7 +151,7 @@ def apart(label: Sum) -> list[Piece]:
 
 
 def resolve(label: Label) -> Label:
-    """Replace classes by what they are bound to."""
+    """Replace classes by the labels that they are bound to."""
     if isinstance(label, Strand):
         return label.of.fixed.get(label.axis, label)
     if isinstance(label, Leaf):

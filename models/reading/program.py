@@ -405,7 +405,9 @@ class ProgramWalk:
                     and not (own.isdisjoint(gone) and gone)
                     and not whole
                 ):
-                    self.on.untangle(label.of, self.why("reshaped where its parts do not fit"))
+                    self.on.untangle(
+                        label.of, self.why("reshaped to a shape that its parts do not fit")
+                    )
 
     def settled(
         self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]

@@ -6,7 +6,7 @@ variable has one axis of components. Layers of a network share weights, so they 
 
 One labelling for every draw by itself: components in order of size, signs positive.
 
-Unlike an alignment, which matches draws with one another, the rule looks at one draw alone. So it can be used where
+Unlike an alignment, which matches draws with one another, the rule uses only one draw. So it can be used where
 draws have to be treated separately: simulation-based calibration labels the truth like any draw.
 """
 

@@ -70,15 +70,15 @@ class Evidence:
         parts = []
         if self.unresolved:
             parts.append(
-                f"the density was not checked for {in_brief(self.unresolved, SHOWN)}, since rounding hides what "
-                "would change or it is nowhere finite (drop constants that are added to `target`)"
+                f"the density was not checked for {in_brief(self.unresolved, SHOWN)}, because rounding would hide a "
+                "change or the density is not finite (drop constants that are added to `target`)"
             )
         if not self.draws:
             parts.append("it was tried at random points, not at draws")
         if self.left_behind:
             parts.append(
-                f"{in_brief(self.left_behind, SHOWN)} would change with the components and stays behind when they are "
-                "aligned (declare it too, or do not average it)"
+                f"{in_brief(self.left_behind, SHOWN)} would change with the components, but alignment does not move it "
+                "(declare it too, or do not average it)"
             )
         parts += self.skipped
         return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-MOST_SPANNED = 16  # Maximum dimension of a space of which all elements are used.
+MOST_SPANNED = 16  # Maximum dimension of a space whose elements are all used.
 
 
 def parity(vector: int) -> int:

@@ -28,14 +28,14 @@ Loadings = Float[np.ndarray, "draw component row"]
 Rotations = Float[np.ndarray, "draw component component"]
 
 SWEEPS, TURNED = 100, 1e-9
-"""Largest number of sweeps over all pairs, and the angle in radians below which a pair has converged."""
+"""Maximum number of sweeps over all pairs, and the angle in radians below which a pair has converged."""
 STEPS, STEP = 300, 1e-6
-"""Largest number of steps of `refine`, and the step in radians below which a draw has converged."""
+"""Maximum number of steps of `refine`, and the step in radians below which a draw has converged."""
 FRESH = 3
 """Number of steps between updates of the curvature. It is odd, because some draws cycle in two steps."""
 LARGE = 0.7  # Largest angle of a step, in radians.
 FLAT = 0.02
-"""Least curvature of a plane of two components, relative to that of two simple ones of the same size."""
+"""Minimum curvature of a plane of two components, relative to two simple components of the same size."""
 _CACHE = 2**19  # Bytes of loadings that are processed at a time, which fit in a core's cache.
 
 
@@ -280,7 +280,7 @@ class Rotation(Block[Rotated]):
         return Rotated(np.swapaxes(part.matrix, -1, -2))
 
     def of_variances(self, part: Rotated) -> None:
-        """Raise an error: variances alone do not determine the variances after a rotation."""
+        """Raise an error, because the variances after a rotation depend on covariances too."""
         raise ArgumentError(
             "`Rotation` cannot move variances without covariances; rotate the draws instead."
         )

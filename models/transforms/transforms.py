@@ -37,9 +37,8 @@ from numpyro.distributions.constraints import Constraint, real_matrix
 from numpyro.distributions.transforms import ParameterFreeTransform
 
 RADIUS_SD = 0.25
-"""Spread of the seamless chart's redundant radius about 1. Narrow enough to keep away from the
-origin, where the angle is undefined (4 sd), wide enough not to force a smaller step size than the
-weights do."""
+"""Spread of the seamless chart's redundant radius about 1. It is narrow enough to avoid the origin (4 sd), where the
+angle is undefined, and wide enough not to force a smaller step size than the weights."""
 _LOG_RADIUS_MASS = math.log(
     RADIUS_SD**2 * math.exp(-0.5 / RADIUS_SD**2)
     + RADIUS_SD * math.sqrt(math.pi / 2) * (1 + math.erf(1 / (RADIUS_SD * math.sqrt(2))))
@@ -61,7 +60,7 @@ def _log_slope(x: Raw) -> Raw:
 
 @_log_slope.defjvp
 def _log_slope_jvp(at: tuple[Raw], along: tuple[Raw]) -> tuple[Raw, Raw]:
-    # Without |x|, which has no derivative at 0, where the slope is smooth.
+    # It avoids |x|, which has no derivative at 0, although the slope is smooth there.
     (x,), (dx,) = at, along
     return _log_slope(x), -jnp.tanh(x / 2) * dx
 
@@ -197,9 +196,9 @@ class UnconstrainedGivensTransform(_ColumnTransform):
 class SeamlessGivensTransform(_ColumnTransform):
     """Reals (in, hidden) to unit columns; the longitude is the direction of the first two rows.
 
-    Rows 0 and 1 are the Cartesian coordinates of a point of the plane, whose density depends on its
-    distance r from the origin alone: exp(-(r - 1)^2 / (2 RADIUS_SD^2)). Rows 2 and on are the
-    latitudes of `UnconstrainedGivensTransform`. The inverse returns the point with r = 1.
+    Rows 0 and 1 are the Cartesian coordinates of a point of the plane, whose density depends only on its distance r
+    from the origin: exp(-(r - 1)^2 / (2 RADIUS_SD^2)). Rows 2 and on are the latitudes of
+    `UnconstrainedGivensTransform`. The inverse returns the point with r = 1.
     """
 
     codomain = UnitColumnsConstraint("givens_seamless")
