@@ -391,7 +391,7 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         said = (
             f"Exchanging the two heaviest components of {moves}, with stick-breaking weights, changes the log density "
             f"by {np.median(kept):.2g} nats (median of {len(kept)} random points); moving only one variable changes "
-            f"it by up to {alone[told].max():.2g}. No declaration can move pieces of a stick, because they have an order."
+            f"it by up to {alone[told].max():.2g}. No declaration can move ordered pieces of a stick."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 

@@ -77,8 +77,8 @@ class Evidence:
             parts.append("it was tried at random points, not at draws")
         if self.left_behind:
             parts.append(
-                f"{in_brief(self.left_behind, SHOWN)} would change with the components, but alignment does not move it "
-                "(declare it too, or do not average it)"
+                f"alignment does not move {in_brief(self.left_behind, SHOWN)}, which would change with the components "
+                "(declare such quantities too, or do not average them)"
             )
         parts += self.skipped
         return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""

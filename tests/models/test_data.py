@@ -81,7 +81,9 @@ def test_an_unknown_name_or_a_missing_package_says_what_to_do(monkeypatch):
     for package, name in (("mlxtend", "boston"), ("sklearn", "digits")):
         monkeypatch.setitem(sys.modules, package, None)
         assert "pip install 'onebasin[data]'" in data.missing(name)
-        with pytest.raises(MissingDataError, match=f"^`name` is '{name}', but it is part of the package"):
+        with pytest.raises(
+            MissingDataError, match=f"^`name` is '{name}', but it is part of the package"
+        ):
             load_data(name)
 
 
