@@ -430,7 +430,7 @@ def _standardised(
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
     """Return recorded moves of some variables with others for which the search found no declaration.
 
-    Each text is such as ``(mu1, mu2) and theta:0``; empty if nothing is recorded.
+    Each text is such as ``mu:0 and theta:0``; empty if nothing is recorded.
     """
     named = set(variables)
     recorded = (*_recorded(view, "incomplete"), *_recorded(view, "near"))

@@ -53,14 +53,11 @@ from .discover import discover
 from .slots import Slot, Values, numbered, slots
 from .sorting import closer, moved_values
 
-TOLERANCE = 1e-8
-"""Allowed change in nats, in addition to rounding."""
+TOLERANCE = 1e-8  # Allowed change in nats, in addition to rounding.
 SECONDS = 20.0
 """Seconds after which no more draws are compared; the compared draws are spread evenly."""
-BATCH = 500
-"""Draws that are compared together."""
-TRIED = 24
-"""Draws at which blocks are tried before alignment."""
+BATCH = 500  # Draws that are compared together.
+TRIED = 24  # Draws at which blocks are tried before alignment.
 _NAMED, LISTED = 4, 6
 """Maximum numbers of chains or variables, and of quantities, in a sentence."""
 
@@ -259,8 +256,7 @@ def spelt(symmetry: Symmetry) -> str:
         return ", ".join(dict.fromkeys(n for block in symmetry for n in block.variables))
 
 
-NAMED = 6
-"""Maximum number of names in a sentence."""
+NAMED = 6  # Maximum number of names in a sentence.
 MOST_ALONG = 4
 """Maximum number of arrays that are tried with a candidate, in all combinations."""
 

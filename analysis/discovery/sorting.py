@@ -44,8 +44,7 @@ _FEW_ROUNDS = 10
 """Rounds for many components."""
 _AT_REST = 0.005
 """Share of moving components below which a sorting has converged."""
-_FLOOR = 1e-6
-"""Minimum variance of features with a mean square of 1."""
+_FLOOR = 1e-6  # Minimum variance of features with a mean square of 1.
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,8 +270,7 @@ def _left_of(noise: Features, sorting: Sorting) -> float:
     return sorting.spread / float(np.mean(noise**2))
 
 
-MOST = 12
-"""Maximum number of components that are turned."""
+MOST = 12  # Maximum number of components that are turned.
 FAR_MORE = 0.5
 """Variance left by rotations, relative to draws that do not turn, below which components turn."""
 BESIDE_NOISE = 0.6
