@@ -21,7 +21,7 @@ from onebasin.models.target import check_target
 
 from ..density.symmetry import spread_draws
 from . import separate, stages
-from .groups import copies, variables_compete
+from .groups import copies, parts_compete, variables_compete
 from .measuring import DOUBTFUL, BudgetedDensity, Generator, SearchedDensity, points_of, searched
 from .result import FoundBlock, FoundSymmetry, bounding, listed
 from .search import SEARCHED, VERIFIED_AT, Search, random_probes
@@ -218,7 +218,8 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
         if signs:
             moving += f", with signs of {' and '.join(names)}"
         change = _verified(s, block)
-        status, why = judged(few if s.large else s, s, own, copies(own, each.size))
+        status = parts_compete(own, few if s.large else s)
+        status, why = judged(s, status, copies(own, each.size))
         said = [
             f"Read from the program: every order of the {each.size} parts of {listed(own)} leaves the log density "
             f"unchanged. Compared at {len(few.probes)} points, it changes by up to {change:.2g} nats.",

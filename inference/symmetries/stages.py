@@ -5,7 +5,7 @@ The likelihood is invariant to labels, but the prior of the weights prefers an o
 components changes the log density by far less than moving only one of their parameters.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -80,7 +80,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Make the block of swaps that are a symmetry of the first two parts; try them on other parts and probes."""
-    status, why = judged(s, s, own, copies(own, length))
+    status, why = judged(s, parts_compete(own, s), copies(own, length))
     live = status == "live"
     near = s.near if live else []
     compared = s.at([*s.probes, *near])
@@ -107,14 +107,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
     return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
-def judged(
-    compared: Compared, s: Search, own: Generators, elements: Sequence[Generators]
-) -> tuple[Status, str]:
-    """Decide whether a symmetry of parts is live, or harmless since parts are independent or by the maximum."""
-    return _judged(s, parts_compete(own, compared), elements)
-
-
-def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
+def judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
     """Decide whether a symmetry is live, or harmless by the maximum of the density; return a sentence too."""
     # Ascents may end at the same saddle between two modes, so more of them start farther away.
     if (
@@ -262,7 +255,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
         if reduce(chosen, known):
             known = echelon((*known, chosen))
             own = space.moves.generators(chosen)
-            status, why = _judged(s, variables_compete(own, s), [own])
+            status, why = judged(s, variables_compete(own, s), [own])
             near = s.near if status == "live" else []
             held = s.at([*s.probes, *near]).trial(own)
             moving = listed(own)
@@ -288,17 +281,12 @@ def mixed(s: Search) -> Iterator[FoundBlock]:
     if not axes or not s.signed:
         return
     found = list(_mixed(s, axes))
-    yield from found or held_near(_mixed(s.nearest, axes))
-
-
-def held_near(found: Iterable[FoundBlock]) -> Iterator[FoundBlock]:
-    """Yield live blocks that hold only near the posterior, with the reason.
-
-    Far away, a logistic function rounds to one, so that its complement is lost.
-    """
-    said = "It does not hold at random points far from the posterior, where a logistic function may round to one."
-    live = (block for block in found if block.status == "live")
-    return (replace(block, evidence=(*block.evidence, said)) for block in live)
+    yield from found
+    if not found:
+        # Far from the posterior a logistic function rounds to one, so that its complement is lost.
+        said = "It does not hold at random points far from the posterior, where a logistic function may round to one."
+        live = (block for block in _mixed(s.nearest, axes) if block.status == "live")
+        yield from (replace(block, evidence=(*block.evidence, said)) for block in live)
 
 
 def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
@@ -317,7 +305,7 @@ def some_of(s: Search, own: Generators, orbit: Sequence[int]) -> FoundBlock:
     """Make the block that exchanges only some of the parts along axes."""
     shapes = s.measured.density.shapes
     elements = [on_parts(own, (orbit[0], part)) for part in orbit[1:]]
-    status, why = judged(s, s, elements[0], elements)
+    status, why = judged(s, parts_compete(elements[0], s), elements)
     near = s.near if status == "live" else []
     tried = worst([s.at([*s.probes, *near]).trial(each) for each in elements])
     said = [unchanged(f"{listed(own)}: {of_parts([orbit])}", tried, s.probes, near)]
