@@ -1,7 +1,6 @@
 """Models and their parts: networks, priors, likelihoods, parametrisations, symmetries and data sets.
 
-`__init__.pyi` lists the public names; each is loaded when it is first asked for: `posteriors.schema` is read
-by what needs no JAX.
+`__init__.pyi` lists the public names. Each is loaded at its first use, because some users of the package need no JAX.
 """
 
 import lazy_loader

@@ -25,10 +25,10 @@ Units = Literal["data", "standardised"]
 
 @dataclass(frozen=True)
 class Truth:
-    """The function behind synthetic data, without noise and in data units."""
+    """The true function of synthetic data, without noise and in data units."""
 
-    function: Callable[[np.ndarray], np.ndarray]  # from inputs (obs, in) to outputs (obs, out)
-    noise_sd: float  # standard deviation of the noise added to each output
+    function: Callable[[np.ndarray], np.ndarray]  # From inputs (obs, in) to outputs (obs, out).
+    noise_sd: float  # Standard deviation of the noise added to each output.
 
     def __call__(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs out"]:
         """Return the noise-free outputs at `x`."""
@@ -150,7 +150,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
     if not 0 < num_test < dataset.num_obs:
         raise ArgumentError(
             f"`test_fraction` is {test_fraction!r}, which gives {num_test} of {dataset.num_obs} "
-            "observations to the test part; each part needs at least one"
+            "observations to the test part. Choose a fraction that leaves at least one in each part."
         )
     order = np.random.default_rng(seed).permutation(dataset.num_obs)
     test_rows, train_rows = np.sort(order[:num_test]), np.sort(order[num_test:])
@@ -160,7 +160,9 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
 def own_split(dataset: Dataset) -> Split:
     """Use the test points that belong to the data set as the test part; raise ValueError if it has none."""
     if dataset.held_out is None:
-        raise ArgumentError(f"`dataset` is {dataset.name!r}, which has no test points: use `split`")
+        raise ArgumentError(
+            f"`dataset` is {dataset.name!r}, which comes without test points; use `split`."
+        )
     return Split(train=replace(dataset, held_out=None), test=dataset.held_out)
 
 
@@ -174,8 +176,8 @@ class Standardiser:
 
     x_mean: Float[np.ndarray, " in"]
     x_sd: Float[np.ndarray, " in"]
-    y_mean: Any  # (out,)
-    y_sd: Any  # (out,)
+    y_mean: Any  # (out,).
+    y_sd: Any  # (out,).
     task: Task
 
     @classmethod
@@ -189,8 +191,8 @@ class Standardiser:
         if constant.any():
             name = train.target_names[int(np.argmax(constant))]
             raise ArgumentError(
-                f"`train` has the same {name!r} in all {train.num_obs} observations; a target must "
-                "vary to be standardised: take more observations, or do not standardise"
+                f"`train` has the same {name!r} in all {train.num_obs} observations, so that it "
+                "cannot be standardised. Take more observations, or do not standardise."
             )
         y_mean, y_sd = _measure(train.y)
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd, task=train.task)
@@ -198,15 +200,15 @@ class Standardiser:
     def transform(self, dataset: Dataset) -> Dataset:
         """Standardise inputs, targets and the held-out part, and drop the truth, which is in data units.
 
-        Raise ValueError for standardised data, and for data of other columns.
+        Raise ValueError for standardised data, and for data with other columns.
         """
         _check_data_units(dataset)
         outputs = np.size(self.y_sd) if self.task == "regression" else dataset.out_dim
         fitted = self.task, self.x_sd.size, outputs
         if (found := (dataset.task, dataset.in_dim, dataset.out_dim)) != fitted:
             raise ArgumentError(
-                f"`dataset` is for {found[0]}, with {found[1]} inputs and {found[2]} outputs; the data that were "
-                f"fitted are for {fitted[0]}, with {fitted[1]} and {fitted[2]}"
+                f"`dataset` is for {found[0]}, with {found[1]} inputs and {found[2]} outputs; the standardiser was "
+                f"fitted to data for {fitted[0]}, with {fitted[1]} and {fitted[2]}."
             )
         regression = self.task == "regression"
         return replace(
@@ -220,7 +222,7 @@ class Standardiser:
 
     @property
     def log_scale(self) -> float:
-        """Sum of log `y_sd`: subtract it from a log density to have that in data units."""
+        """Sum of log `y_sd`: subtract it from a log density to convert it to data units."""
         return math.fsum(np.log(self.y_sd))
 
 
@@ -255,4 +257,4 @@ def _measure(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_data_units(dataset: Dataset) -> None:
     if dataset.units != "data":
-        raise ArgumentError(f"`{dataset.name}` is standardised already: give it in data units")
+        raise ArgumentError(f"`{dataset.name}` is already standardised; give it in data units.")

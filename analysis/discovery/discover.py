@@ -1,17 +1,18 @@
-"""Find the interchangeable components of a posterior from its draws alone.
+"""Find the interchangeable components of a posterior from only its draws.
 
-The result is a lower bound: components that are equal, or have one labelling in all draws, leave no trace of labels.
+The result is a lower bound: labels leave no trace if components are equal, or have the same labelling in all draws.
 
-Every slot of a thinned part of the draws is sorted alone; one that gains more than noise is a seed. Its elements are
-tried on all other slots with as many components; slots that come closer move along. Such a candidate is certain if it
-repairs R-hat, or if labels change at every draw and it leaves little of the variance that noise would keep. Otherwise
-its components overlap or turn into one another. Slots with few components come first; if one of them repairs
-everything, slots with many are skipped. Thresholds were set on simulated posteriors of 52 families with known answers:
-see docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
+A slot is an axis of components, or a whole variable with both signs. Every slot of a thinned part of the draws is
+sorted alone; a slot that gains more than noise is a seed. Its elements are tried on all other slots with as many
+components; slots that come closer move along. Such a candidate is certain if it repairs R-hat, or if labels change at
+every draw and sorting leaves much less variance than in noise. Otherwise its components overlap or turn into one
+another. Slots with few components come first; if one of them repairs everything, slots with many are skipped.
+Thresholds were set on simulated posteriors of 52 families with known answers: see
+docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
 Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
-A proposal is judged by some of the entries that move. The first one is finished: all draws are moved, with other slots
-that come a little closer, and R-hat of all entries decides.
+A proposal is judged by some of the entries that move. The best proposal is finished: all draws are moved, with other
+slots that come a little closer, and R-hat of all entries decides.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ from .sorting import (
 BAD_RHAT = 1.05
 """R-hat of a bad entry: among equal chains with an ESS of 400, 1.01 is its mean and 1.05 its quantile .99999."""
 MENDED = 0.99
-"""Smallest share of the moved entries with a good R-hat afterwards."""
+"""Minimum share of the moved entries with a good R-hat afterwards."""
 JUDGED = 256
-"""Most entries whose R-hat is computed to judge a candidate."""
+"""Maximum number of entries whose R-hat is computed to judge a candidate."""
 CLEAR_ELEMENTS = 0.95
-"""Certainty above which a candidate comes before others that repair as much."""
+"""Certainty above which a candidate precedes others that repair as many entries."""
 
 Bad = Mapping[str, Bool[np.ndarray, " param"]]
 """Entries with a bad R-hat, by variable."""
@@ -78,10 +79,10 @@ Bad = Mapping[str, Bool[np.ndarray, " param"]]
 class Proposal:
     """A candidate that was judged by some of its entries."""
 
-    lenses: tuple[Lens, ...]  # the seed first
-    gain: Gain  # the smaller of the common gain and the seed's gain
+    lenses: tuple[Lens, ...]  # The seed first.
+    gain: Gain  # The smaller of the common gain and the seed's gain.
     certain: bool
-    repaired: int  # approximate number of entries whose R-hat becomes good
+    repaired: int  # Approximate number of entries whose R-hat becomes good.
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -95,7 +96,7 @@ class Proposal:
 
 
 def is_part(one: Proposal, other: Proposal) -> bool:
-    """Check whether `other` exchanges more parameters, including those of `one`, and repairs as much."""
+    """Check whether `other` exchanges more parameters, including those of `one`, and repairs at least as much."""
     own = {n for slot in one.slots for n in slot.members}
     if not own or not other.certain or other.repaired < one.repaired:
         return False
@@ -103,14 +104,14 @@ def is_part(one: Proposal, other: Proposal) -> bool:
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, repairing most, clear, leaving least relative to noise."""
+    """Rank candidates by certainty, by repaired entries, by clarity, and by the variance left relative to noise."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = beside(candidate.slots[0], candidate.gain)
     return (not candidate.certain, -candidate.repaired, unclear, left)
 
 
 def beside(seed: Slot, gain: Gain) -> float:
-    """Return the variance left relative to noise; signs count against a seed, because they gain more freely."""
+    """Return the variance left relative to noise; a seed with signs has a penalty, because signs add freedom."""
     return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
@@ -123,9 +124,9 @@ def propose(
     first: bool,
     independent: bool = False,
 ) -> Proposal | None:
-    """Propose slots by their gain and its effect on R-hat of some entries; None if they are not a symmetry.
+    """Propose slots by their gain and their effect on R-hat of some entries; None if they are not a symmetry.
 
-    `first`: nothing was found before. `independent` draws need not change labels all the time.
+    `first` means that nothing was found before. Labels of `independent` draws need not change all the time.
     """
     slots = [lens.slot for lens in lenses]
     elements = elements_of(lenses, gain.sorting, values)
@@ -146,7 +147,7 @@ def propose(
         little = left < (0.6 if signed else 0.8) and certainty > 0.8
         ambiguous = first and repairs and little and (gain.switching > 0.8 or repaired > 0)
     else:
-        # Labels change at every draw, or there is nothing.
+        # Labels change at every draw, or there are no labels.
         changing = gain.switching > 0.9
         certain = gain.gain < 0.75 and left < 0.75 and certainty >= 0.985
         certain &= changing or independent
@@ -197,7 +198,7 @@ def finish(
     for slot in closer(proposal.slots, others, values, elements):
         drawn = moved_values(slot, values[slot.name], elements)
         still_bad = np.mean(split_rhat(flat(drawn)) > BAD_RHAT) > 1 - MENDED
-        if not (bad[slot.name].any() and still_bad):  # otherwise it came closer by chance
+        if not (bad[slot.name].any() and still_bad):  # Otherwise it came closer by chance.
             own[slot.name] = drawn
             found.append(slot)
     if not _are_repaired(own, bad):
@@ -235,7 +236,7 @@ def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
 
 
 def _closest(sorting: Sorting, signed: np.ndarray) -> tuple[tuple[int, int], float]:
-    """Return the two closest components and their distance; a component twice if its own sign is least clear."""
+    """Return the two closest components and their distance; the same component twice if its sign is least clear."""
     mean, variance = sorting.mean, sorting.variance
     both = (variance[:, None] + variance[None]) / 2
     distances = ((mean[:, None] - mean[None]) ** 2 / both).sum(axis=2)
@@ -264,19 +265,19 @@ def bad_entries(values: Float[np.ndarray, "chain draw *event"]) -> Bool[np.ndarr
 
 
 SEARCHED = 400
-"""Number of draws that are searched, evenly of all chains."""
+"""Number of draws that are searched, spread evenly over all chains."""
 ROUNDS = 3
-"""Most candidates that are applied one after the other."""
+"""Maximum number of candidates that are applied one after the other."""
 COMES_CLOSER = 0.95
 """Ratio of variances after and before, below which a slot moves along."""
 MOSTLY_OF_CHAINS = 0.9
-"""Share of draws with their chain's element above which the other draws are mistakes."""
+"""Share of draws with their chain's element above which the elements of other draws are treated as mistakes."""
 SEEDS = 64
 """Number of seeds of a size after which a seed is skipped if a clear candidate moves its slots."""
 MIRRORED = 0.5
 """Variance after changes of sign, over that after exchanges, below which signs change."""
 RARELY = 0.02
-"""Share of draws up to which a rare sign does not count."""
+"""Share of draws up to which a rare sign is ignored."""
 
 
 def discover(
@@ -308,7 +309,7 @@ def discover(
 
 
 def _of_whole_variables(values: Values, bad: Bad, independent: bool) -> tuple[Candidate, ...]:
-    """Search with all components of every variable, then also for separate parameters if there are signs of them."""
+    """Search with all components of every variable, then also for separate parameters if the draws suggest them."""
     found = _in_rounds(values, bad, independent=independent)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
@@ -349,7 +350,7 @@ def _in_rounds(
     *,
     independent: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Search for one candidate after the other; with tuples of parameters, also for variables that mirror two."""
+    """Search for one candidate after the other; with tuples, also for variables that mirror two components."""
     rng = np.random.default_rng(0)
     bad = {n: each for n, each in bad.items() if n in values}
     every = () if tuples is None else (*tuples[0], *tuples[1])
@@ -419,7 +420,7 @@ class _Search:
         self.lenses = [lens for lens in self.lenses if lens.slot in free]
 
         def of_few(lens: Lens) -> tuple[int, int]:
-            return -len(lens.slot.members), lens.slot.size  # long tuples first
+            return -len(lens.slot.members), lens.slot.size  # Long tuples come first.
 
         for (_, size), lenses in groupby(sorted(self.lenses, key=of_few), key=of_few):
             if size > FEW and (turning or any(map(self._mends_all, found))):
@@ -468,7 +469,7 @@ class _Search:
             if sorting.spread >= 0.85 * spread(features) or self._is_mirrored(lens.slot, sorting):
                 continue
             if lens.slot.signed and not _signs_change(sorting):
-                continue  # the slot without signs is equivalent
+                continue  # The slot without signs is equivalent.
             gain = gain_of(features, mask, self.rng, sorting)
             if gain.beside_noise < 0.9:
                 yield lens, gain
@@ -481,7 +482,7 @@ class _Search:
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
         found = self._judged(lenses, sorting, alone)
-        if found is None and len(lenses) > 1:  # one of them came closer by chance
+        if found is None and len(lenses) > 1:  # One of them came closer by chance.
             return self._judged([seed], alone.sorting, alone)
         return found
 
@@ -526,7 +527,7 @@ class _Search:
         few = np.mean(labels == of_chain[:, None]) > MOSTLY_OF_CHAINS
         if not few or (of_chain == of_chain[0]).all():
             return sorting
-        first = np.unique(labels, return_index=True)[1]  # a row with each label
+        first = np.unique(labels, return_index=True)[1]  # A row with each label.
         rows = np.repeat(first[of_chain], labels.shape[1])
         return replace(sorting, permutation=elements[0][rows], signs=elements[1][rows])
 
@@ -550,7 +551,7 @@ class _Search:
         return spread(moved) / spread(features)
 
     def _is_mirrored(self, slot: Slot, sorting: Sorting) -> bool:
-        """Check by the level of two entries whether they change their signs rather than places."""
+        """Check by the level of two entries whether their signs change rather than their places."""
         mirrored = replace(slot, axes=(), reflected=True)
         draws = self.searched[slot.name]
         both = slot.size == 2 and bool(slot.axes) and draws.min() < 0 < draws.max()
@@ -565,7 +566,7 @@ class _Search:
 
 
 def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, row * event]:
-    """Return the draws that are searched, evenly of all chains."""
+    """Return the draws that are searched, spread evenly over all chains."""
     chains, draws = values.shape[:2]
     rows = np.linspace(0, draws - 1, min(draws, max(SEARCHED // chains, 2))).round().astype(int)
     return np.concatenate(list(values[:, rows]))

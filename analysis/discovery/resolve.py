@@ -4,8 +4,8 @@ All code that judges, aligns, compares or plots a posterior modulo a symmetry ca
 computed from components, such as responsibilities, move with the elements of a candidate.
 
 Moved draws are checked on the log density, if the posterior's view has one (`View.log_density`): if it stays the same,
-up to rounding, at every draw, the blocks are a symmetry as far as the draws reach; otherwise moved draws leave the
-posterior. Without a log density, unmoved quantities that change with the labels are the evidence.
+up to rounding, at every draw, the draws support the symmetry; otherwise moved draws leave the posterior. Without a log
+density, unmoved quantities that change with the labels are the evidence.
 """
 
 from __future__ import annotations
@@ -53,16 +53,13 @@ from .discover import discover
 from .slots import Slot, Values, numbered, slots
 from .sorting import closer, moved_values
 
-TOLERANCE = 1e-8
-"""Allowed change in nats, in addition to rounding."""
+TOLERANCE = 1e-8  # Allowed change in nats, in addition to rounding.
 SECONDS = 20.0
-"""Time after which no more draws are compared; the compared ones are spread evenly."""
-BATCH = 500
-"""Draws that are compared together."""
-TRIED = 24
-"""Draws at which blocks are tried before alignment."""
+"""Seconds after which no more draws are compared; the compared draws are spread evenly."""
+BATCH = 500  # Draws that are compared together.
+TRIED = 24  # Draws at which blocks are tried before alignment.
 _NAMED, LISTED = 4, 6
-"""Most chains or variables, and most quantities, in a sentence."""
+"""Maximum numbers of chains or variables, and of quantities, in a sentence."""
 
 
 class LeavesPosterior(ArgumentError):
@@ -75,7 +72,7 @@ class LeavesPosterior(ArgumentError):
 
 @dataclass(frozen=True)
 class DensityCheck:
-    """The number of moved draws, of those with compared log densities, or why there are none."""
+    """The number of moved draws and of those whose log densities were compared, or why none were compared."""
 
     moved: int
     compared: int = 0
@@ -130,12 +127,12 @@ def compare_densities(
         )
         raise LeavesPosterior(view.argument, words, reason, advice(view))
     told = int(np.isfinite(size).sum())
-    silent = "" if told else "it is not finite or not precise enough at the stored draws"
+    silent = "" if told else "it is infinite or too imprecise at the stored draws"
     return DensityCheck(len(rows), told, time.perf_counter() - began, silent)
 
 
 def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
-    """Say how blocks change the log density at some draws; empty if they do not, None if that is unknown.
+    """Describe how blocks change the log density at some draws; empty if they do not, None if that is unknown.
 
     Each block is tried alone, with random elements.
     """
@@ -155,7 +152,7 @@ def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
         size, real = found
         if real.any():
             return (
-                f"Moving {in_brief(block.variables, _NAMED)} alone changes the log density by {size[real].max():.3g} "
+                f"Moving only {in_brief(block.variables, _NAMED)} changes the log density by {size[real].max():.3g} "
                 "nats."
             )
     return ""
@@ -188,7 +185,7 @@ def _differences(
 
     try:
         found = changes(measure, before, measure(before), measure(after), TOLERANCE)
-    except Exception as error:  # a user's log density may raise anything
+    except Exception as error:  # A user's log density may raise any error.
         words = str(error).splitlines() or [type(error).__name__]
         return f"it could not be evaluated ({words[0].rstrip('.')})"
     return found.size, found.real
@@ -236,13 +233,13 @@ def check_left_behind(
 
 
 def advice(view: View) -> str:
-    """Say what to declare instead of a part of a symmetry."""
+    """Advise what to declare instead of a part of a symmetry."""
     words = [f"`{word}`" for word in view.found_symmetry.get("exchangeable") or ()]
     if words:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
-    if view.found_symmetry.get("blocks") == []:
+    if view.found_symmetry.get("blocks") == [] and not view.found_symmetry.get("open"):
         return (
-            "The search on the log density found nothing to declare: they may be separate modes, whose weights "
+            "The search on the log density found nothing to declare. They may be separate modes, whose weights "
             "`ob.sample_modes` estimates."
         )
     return (
@@ -255,14 +252,13 @@ def spelt(symmetry: Symmetry) -> str:
     """Write blocks as declarations."""
     try:
         return " and ".join(f"`{spell(block)}`" for block in symmetry)
-    except ArgumentError:  # a name that a declaration cannot contain
+    except ArgumentError:  # A declaration cannot contain some names.
         return ", ".join(dict.fromkeys(n for block in symmetry for n in block.variables))
 
 
-NAMED = 6
-"""Most names in a sentence."""
+NAMED = 6  # Maximum number of names in a sentence.
 MOST_ALONG = 4
-"""Most arrays that are tried with a candidate, in all combinations."""
+"""Maximum number of arrays that are tried with a candidate, in all combinations."""
 
 Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 
@@ -276,15 +272,15 @@ class Resolved:
     its check on the density; each may be empty.
     """
 
-    blocks: Symmetry  # including scalings of a network; empty if the draws refute it
+    blocks: Symmetry  # Including scalings of a network; empty if the draws refute it.
     source: Source
-    candidates: tuple[Candidate, ...]  # all that were found; `blocks` has the certain ones
-    in_file: bool  # the file declares all blocks with equal modes
-    known: bool  # it was checked and holds, or follows from a network's architecture
+    candidates: tuple[Candidate, ...]  # All that were found; `blocks` has the certain ones.
+    in_file: bool  # The file declares all blocks with equal modes.
+    known: bool  # It was checked and holds, or follows from a network's architecture.
     caveat: str
     status: str
-    reason: str = ""  # for "partial", a sentence on the quantities that cannot be moved
-    alone: bool = False  # for "partial": nothing else belongs to it, so the draws show modes
+    reason: str = ""  # For "partial", a sentence on the quantities that cannot be moved.
+    alone: bool = False  # For "partial": nothing else belongs to it, so the draws show modes.
 
     @property
     def equal_modes(self) -> Symmetry:
@@ -390,8 +386,8 @@ def judged(
         verb = "differ" if recorded or len(left) > 1 else "differs"
         reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
-        reason = f"{in_brief(ordered, NAMED)} has its components in one order at every draw."
-    else:  # look for moved variables, or a log density, that still differ
+        reason = f"{in_brief(ordered, NAMED)} has its components in the same order at every draw."
+    else:  # Look for moved variables, or a log density, that still differ.
         own = [(name, v, each) for each in wider for name, v in each.values.items()]
         lp = view.stat(schema.LP)
         if lp is not None and np.isfinite(lp).all():
@@ -405,7 +401,7 @@ def judged(
 
 
 def _kept(view: View, candidate: Candidate, wider: Candidate) -> Candidate | None:
-    """Choose slots that may move along, or some components, such that the log density stays; None without any."""
+    """Choose slots that may move along, or some components, so that the log density is unchanged; None without any."""
     more = [slot for slot in wider.slots if slot not in candidate.slots][:MOST_ALONG]
     for count in reversed(range(len(more) + 1)):
         for also in combinations(more, count):
@@ -426,7 +422,7 @@ def _if_any(symmetry: Symmetry, sentence: str) -> str:
 
 
 def _status(view: View) -> str:
-    """Say how a file's declared symmetry was checked."""
+    """Describe how a file's declared symmetry was checked."""
     evidence = view.symmetry_evidence
     if evidence is None:
         if view.network is not None:
@@ -441,9 +437,9 @@ def _status(view: View) -> str:
 
 
 NO_WORSE = 1.01
-"""Largest ratio of variances after and before for vectors that move along."""
+"""Maximum ratio of variances after and before for vectors that move along."""
 LOOKED_AT = 100
-"""Most draws of a chain that are used."""
+"""Maximum number of draws per chain that are used."""
 
 
 def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> Candidate:
@@ -465,7 +461,7 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     labels, also = candidate.labels[:, rows], []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
-        whole = slot.mirrors or not slot.axes  # perhaps mirrored at a different point
+        whole = slot.mirrors or not slot.axes  # Perhaps mirrored at a different point.
         if not whole or not followers([labels], {slot.name: moved}):
             also.append(slot)
     # A quantity of equal components comes no closer, but its correlation with them follows the labels.
@@ -482,7 +478,7 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
 
 
 def with_alike(candidate: Candidate, values: Values) -> Candidate:
-    """Add parameters of as many equal components, which agree after the move.
+    """Add parameters with as many components that are nearly equal and agree after the move.
 
     These are arrays, and if separate parameters move, others whose names have the same numbers, or whose correlations
     with them follow the labels.

@@ -17,12 +17,12 @@ from jaxtyping import Float, Int, Num
 from onebasin.models.symmetry.elements import complement, negate, scale, take
 
 DIRECTIONS = 8
-"""Most features of a slot: further ones contain mostly a common level."""
+"""Maximum number of features of a slot; further features contain mostly a common level."""
 MOST = 64
-"""Most components of a slot."""
+"""Maximum number of components of a slot."""
 FEW_PARTS, EVENLY, TWO_SIDED = 16, 0.2, 0.2
-"""Most components for a search of exchanged pairs; and limits for the difference of such a pair, over its mean square:
-of the square of its mean, and of the variance of its absolute value, which is 0.36 for a Gaussian."""
+"""Maximum number of components for a search of exchanged pairs, and limits on the difference of such a pair, relative
+to its mean square: on the squared mean, and on the variance of the absolute value (0.36 for a Gaussian)."""
 _ROWS = 600
 """Approximate number of draws of components from which directions are found."""
 
@@ -53,11 +53,11 @@ class Slot:
 
     name: str
     axes: tuple[int, ...]
-    size: int  # number of components
-    signed: bool = False  # components may change sign
-    complement: bool = False  # theta becomes 1 - theta as two components change places
-    reflected: bool = False  # the sign changes as two components change places
-    members: tuple[str, ...] = ()  # parameters along the only axis, one per component
+    size: int  # Number of components.
+    signed: bool = False  # Components may change sign.
+    complement: bool = False  # Theta becomes 1 - theta as two components change places.
+    reflected: bool = False  # The sign changes as two components change places.
+    members: tuple[str, ...] = ()  # Parameters along the only axis, one per component.
 
     @property
     def mirrors(self) -> bool:
@@ -119,7 +119,7 @@ class Lens:
     """The units and directions of a slot's features."""
 
     slot: Slot
-    matrix: Float[np.ndarray, "entry feature"]  # without columns if nothing varies
+    matrix: Float[np.ndarray, "entry feature"]  # Without columns if nothing varies.
 
     @classmethod
     def of(cls, slot: Slot, values: Float[np.ndarray, "draw ..."]) -> Lens:
@@ -178,7 +178,7 @@ def exchanging(
         if slot.signed or len(slot.axes) != 1 or not 2 < slot.size <= FEW_PARTS:
             continue
         features = Lens.of(slot, values[slot.name])(values[slot.name])
-        if not features.size:  # squares overflow
+        if not features.size:  # Squares overflow.
             continue
         found = pairs.setdefault(slot.size, np.eye(slot.size, dtype=bool))
         for first, second in combinations(range(slot.size), 2):
@@ -190,7 +190,7 @@ def exchanging(
     for size, own in pairs.items():
         if own.sum() == size:
             continue
-        from scipy.sparse.csgraph import connected_components  # here: it takes long to import
+        from scipy.sparse.csgraph import connected_components  # It loads slowly.
 
         number, group = connected_components(own, directed=False)
         for places in (np.flatnonzero(group == each) for each in range(number)):

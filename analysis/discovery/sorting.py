@@ -1,8 +1,9 @@
-"""Components sorted draw by draw, and the gain of that compared with the gain on noise.
+"""Sort components draw by draw, and compare the gain with that on noise.
 
 A draw's element is the one under which its components are likeliest, given means and variances over draws (Stephens
-2000, section 4); both are updated until no draw moves. Noise is Gaussian with the components' own covariance over
-features, and equal for all components. Sorting brings noise closer too, which is the comparison.
+2000, section 4); both are updated until no draw moves. Noise is Gaussian with the components' covariance over features,
+and has the same distribution for all components. Sorting brings the components of noise closer too, so it is the
+baseline.
 
 In a `Gain`, V is the mean square of the features, B their variance over the draws as sampled, and A the variance of the
 sorted draws. Three numbers decide: ``gain`` A / B, ``switching`` B / V (near 1 if labels change all the time) and
@@ -32,7 +33,7 @@ Mask = Bool[np.ndarray, " feature"]
 """Features that change sign with their component."""
 
 FEW = 5
-"""Most components for which all permutations are tried."""
+"""Maximum number of components for which all permutations are tried."""
 MANY = 12
 """Components above which there are fewer starts and noises, because assignments take longer."""
 NOISES = 3
@@ -43,8 +44,7 @@ _FEW_ROUNDS = 10
 """Rounds for many components."""
 _AT_REST = 0.005
 """Share of moving components below which a sorting has converged."""
-_FLOOR = 1e-6
-"""Least variance of features with a mean square of 1."""
+_FLOOR = 1e-6  # Minimum variance of features with a mean square of 1.
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Sorting:
 
     permutation: Permutations
     signs: Signs
-    mean: Float[np.ndarray, "component feature"]  # of the sorted draws
+    mean: Float[np.ndarray, "component feature"]  # Of the sorted draws.
     variance: Float[np.ndarray, "component feature"]
     cost: float
     certainty: float
@@ -106,7 +106,7 @@ def sort(
     cost = float(_taken(prices, permutation).sum(axis=1).mean())
     odds: np.ndarray = np.zeros(len(features))
     if prices.shape[1] > 1:
-        # (draw, place, place's component)
+        # (draw, place, place's component).
         ordered = np.take_along_axis(prices, permutation[:, None, :], axis=2)
         own = np.diagonal(ordered, axis1=1, axis2=2)
         rise = ordered + ordered.swapaxes(1, 2) - own[:, :, None] - own[:, None, :]
@@ -153,7 +153,7 @@ def gain_of(features: Features, signed: Mask, rng: np.random.Generator, sorting:
     before = float(features.var(axis=0).mean())
     left = sorting.spread / total
     noise = noise_like(features, signed, rng)
-    # A few rounds from the leading direction come within some per cent of the best sorting.
+    # A few rounds from the leading direction come within a few per cent of the best sorting.
     quick = sort(noise, signed, _by_direction(noise, signed), rounds=3)
     beside = left / _left_of(noise, quick)
     if not beside < CLEAR:
@@ -167,7 +167,7 @@ def gain_of(features: Features, signed: Mask, rng: np.random.Generator, sorting:
 def gain_together(
     alone: Gain, features: Features, signed: Mask, rng: np.random.Generator, sorting: Sorting
 ) -> Gain:
-    """Measure the gain of a seed with other slots: the smaller ratios, because weak slots dilute them.
+    """Measure the gain of a seed with other slots. The smaller ratios are used, because weak slots dilute them.
 
     In a clear case the seed's variance relative to noise suffices.
     """
@@ -248,8 +248,8 @@ def _assign(prices: np.ndarray) -> Permutations:
     prices = np.ascontiguousarray(prices)
     best = prices.argmin(axis=2)
     clash = (np.sort(best, axis=1) != np.arange(size)).any(axis=1)
-    if clash.any():  # two places have the same cheapest component
-        from scipy.optimize import linear_sum_assignment  # here: it takes long to import
+    if clash.any():  # Two places have the same cheapest component.
+        from scipy.optimize import linear_sum_assignment  # Imported here because it loads slowly.
 
         for row in np.flatnonzero(clash):
             best[row] = linear_sum_assignment(prices[row])[1]
@@ -270,8 +270,7 @@ def _left_of(noise: Features, sorting: Sorting) -> float:
     return sorting.spread / float(np.mean(noise**2))
 
 
-MOST = 12
-"""Most components that are turned."""
+MOST = 12  # Maximum number of components that are turned.
 FAR_MORE = 0.5
 """Variance left by rotations, relative to draws that do not turn, below which components turn."""
 BESIDE_NOISE = 0.6
@@ -287,8 +286,8 @@ class Turning:
     """Signed slots of one size that turn together."""
 
     slots: tuple[Slot, ...]
-    mean: Float[np.ndarray, "component entry"]  # of all slots side by side, after turning
-    gain: Gain  # of rotations; its sorting is the best one by order and signs
+    mean: Float[np.ndarray, "component entry"]  # Of all slots side by side, after turning.
+    gain: Gain  # Of rotations; its sorting is the best one by order and signs.
 
     def move(self, values: Values) -> dict[str, np.ndarray]:
         """Turn all draws."""
@@ -460,7 +459,7 @@ def _spread_of_all(values: np.ndarray) -> float:
 _STEADY = 1e-3
 """Variance over mean square of features below which single precision is not enough."""
 _ROUNDING = 0.01
-"""Largest error of a ratio in single precision."""
+"""Maximum error of a ratio in single precision."""
 
 
 class Alike:
@@ -472,7 +471,7 @@ class Alike:
         known: dict[bool, tuple[list[int], list[np.ndarray]]] = {}
         for place, lens in enumerate(lenses):
             if len(lens.slot.axes) == 2:
-                continue  # its features are not rows of components
+                continue  # Its features are not rows of components.
             features = features_of(lens)
             self._square[place], self._before[place] = np.mean(features**2), spread(features)
             places, single = known.setdefault(lens.slot.signed, ([], []))
@@ -501,5 +500,5 @@ class Alike:
             means = weights.reshape(size, -1) @ features.reshape(draws * size, -1)
             sums = np.add.reduceat(np.square(means).mean(axis=0), np.cumsum([0, *widths[:-1]]))
             after[places] -= sums / widths
-        with np.errstate(divide="ignore", invalid="ignore"):  # entries that do not vary
+        with np.errstate(divide="ignore", invalid="ignore"):  # Some entries do not vary.
             return np.asarray(after / self._before)

@@ -1,6 +1,6 @@
 """`find_symmetry`: the symmetries of a target, read from its program and found from its log density.
 
-Blocks that were read are compared at points, and judged, like blocks that a search finds.
+Blocks from the program are compared at points and judged like blocks from a search.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from onebasin.models.target import check_target
 
 from ..density.symmetry import spread_draws
 from . import separate, stages
-from .groups import copies, variables_compete
+from .groups import copies, parts_compete, variables_compete
 from .measuring import DOUBTFUL, BudgetedDensity, Generator, SearchedDensity, points_of, searched
 from .result import FoundBlock, FoundSymmetry, bounding, listed
 from .search import SEARCHED, VERIFIED_AT, Search, random_probes
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from onebasin.models.target import Target
 
 
-EVALUATIONS, SECONDS = 100_000, 8.0  # limits of a search
-DRAWS = 6  # number of draws of a given posterior at which the log density is compared
+EVALUATIONS, SECONDS = 100_000, 8.0  # Limits of a search.
+DRAWS = 6  # Number of draws of a given posterior at which the log density is compared.
 FIRST = ("live", "undecided", "incomplete", "near", "harmless")
 
 
@@ -51,12 +51,14 @@ def find_symmetry(
 ) -> FoundSymmetry:
     """Find the symmetries of a target's log density, and say which of them alignment should undo.
 
-    onebasin first reads the program of a model that JAX can trace: it shows which axes and signs move together, for
-    any number of parameters, and why others stay. After that (for Stan programs, only that) it compares the log
-    density on the constrained scale, without the Jacobian, at points before and after a move. Moves are permutations
-    of parts along axes of equal length, rotations of parts that have signs, changes of sign of whole parameters or of
-    their parts, and complements of numbers in (0, 1). Points are random, near the posterior, and draws if they are
-    given. Agreement at points is evidence; a reading is proof.
+    onebasin first reads the program of a model that JAX can trace: the program shows which axes and signs move
+    together, for any number of parameters, and why other axes are fixed. After that (for Stan programs, only that) it
+    compares the log density on the constrained scale, without the Jacobian, at points before and after a move. Moves
+    are permutations of parts along axes of equal length, rotations of parts that have signs, changes of sign of whole
+    parameters or of their parts, and complements of numbers in (0, 1). Exchanges of separate parameters, such as `mu1`
+    and `mu2`, are not searched: the result names those that may be components, with declarations to try. Points are
+    random, near the posterior, and draws if they are given. Agreement at points is evidence; a symmetry that is read
+    from the program is proved.
 
     Parameters
     ----------
@@ -69,16 +71,16 @@ def find_symmetry(
     seed : int
         Seed of the random points.
     seconds : float
-        Time limit after compiling; the result names what was not searched by then.
+        Time limit after compiling; the result names the stages that were not reached by then.
     progress : callable, optional
         Called with a line of text before a long computation.
 
     Returns
     -------
     FoundSymmetry
-        Its fields: `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; `blocks`, all that was
-        read or found, with the evidence, including harmless, undecided and incomplete ones; and `fixed`, the reasons
-        why other axes stay.
+        Its fields are `symmetry`, the blocks to declare; `words`, the same blocks for ``--exchangeable``; `blocks`, all
+        symmetries with their evidence, including harmless, undecided and incomplete ones; and `fixed`, the reasons why
+        other axes are not interchangeable.
 
     Raises
     ------
@@ -113,14 +115,14 @@ def find_symmetry(
     check_target(target)
     check_seed(seed)
     if not seconds > 0:
-        raise ArgumentError(f"`seconds` is {seconds}; it has to be more than 0.")
+        raise ArgumentError(f"`seconds` must be more than 0; got {seconds}.")
     density, noise = searched(target, engine, progress)
     given = None if draws is None else spread_draws(draws, tuple(density.shapes), DRAWS, ())
     return find(density, draws=given, seed=seed, seconds=seconds, noise=noise)
 
 
 def read_density(density: SearchedDensity) -> ReadSymmetry | None:
-    """Read the program of a density; None for Stan programs, which have none that JAX traces."""
+    """Read the program of a density; None for Stan programs, which JAX cannot trace."""
     if density.program is None:
         return None
     from onebasin.models.reading.read import read
@@ -140,41 +142,36 @@ def find(
 ) -> FoundSymmetry:
     """Search a density for symmetries, also at draws (point, ...) of the posterior if they are given.
 
-    The result names what was not searched within the given evaluations and seconds. `noise` is the relative error of
+    The result names the stages that the given evaluations and seconds did not reach. `noise` is the relative error of
     the log density beyond rounding.
     """
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
     program = read_density(density)
     large = program is not None and density.dim > SEARCHED
-    # Many parameters are compared at few points, without a limit of time.
+    # With many parameters, few points are compared, without a time limit.
     measured = BudgetedDensity(density, evaluations, math.inf if large else seconds, noise)
     probes = random_probes(measured, seed, VERIFIED_AT if large else None)
     given = measured.probes(points_of(draws)) if draws else []
     s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
     if program is not None:
-        from .find import blocks_read, reasons
-
         s.stage("what was read", lambda: blocks_read(s, program))
-    stages_of = _all_stages if not s.large else _large_stages
-    stages_of(s)
+    _search(s)
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     fixed, unknown = reasons(s) if program else ({}, ())
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent, fixed, unknown)
 
 
-def _large_stages(s: Search) -> None:
-    """Search many parameters only for signs of whole variables, in addition to what was read."""
-    s.stage("signs of whole variables", lambda: stages.whole_variables(s))
-    s.open.append(
-        f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
-        f"{s.measured.density.dim:,} parameters are too many"
-    )
-
-
-def _all_stages(s: Search) -> None:
-    """Search everything in addition to what was read."""
+def _search(s: Search) -> None:
+    """Search for symmetries that reading missed; with many parameters, only for signs of whole variables."""
+    if s.large:
+        s.stage("signs of whole variables", lambda: stages.whole_variables(s))
+        s.open.append(
+            f"symmetries that reading cannot find, such as exchanges of separate parameters: "
+            f"{s.measured.density.dim:,} parameters are too many"
+        )
+        return
     for length, axes in s.lengths.items():
         free = [place for place in axes if place not in s.read]
         s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, free))
@@ -187,22 +184,24 @@ def _all_stages(s: Search) -> None:
         if length in s.spaces:
             s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))
     s.stage("parts within groups", lambda: stages.by_group(s))
-    s.stage("parameters declared one by one", lambda: separate.exchanged(s))
+    s.stage("separate parameters", lambda: separate.unsearched(s))
     s.stage("rotations", lambda: stages.rotating(s))
     s.stage("weights broken off a stick", lambda: stages.nearly(s))
 
 
-SECOND = "A declaration has one set of signs of parts, and this is a second one"
-PARTLY = "A declaration changes the sign of all parts of a variable that it moves, and these change only some"
+SECOND = "A declaration can have only one set of signs, and this is a second one"
+PARTLY = (
+    "A declaration changes the sign of all components that it moves, but this set changes only some"
+)
 
 
 class ReadingError(InferenceError):
-    """A symmetry that was read from the program, but that the log density contradicts: a bug of the reader."""
+    """A symmetry from the program that the log density contradicts, because of a bug in onebasin."""
 
 
 def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
-    """Yield a block for each class that was read, with one set of signs."""
-    from onebasin.models.reading.read import block_of, place_of  # here: it loads JAX
+    """Yield a block for each class of axes from the program, with one set of signs."""
+    from onebasin.models.reading.read import block_of, place_of  # It loads JAX.
 
     shapes = s.measured.density.shapes
     few = s.at(s.probes[:VERIFIED_AT])
@@ -219,7 +218,8 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
         if signs:
             moving += f", with signs of {' and '.join(names)}"
         change = _verified(s, block)
-        status, why = judged(few if s.large else s, s, own, copies(own, each.size))
+        status = parts_compete(own, few if s.large else s)
+        status, why = judged(s, status, copies(own, each.size))
         said = [
             f"Read from the program: every order of the {each.size} parts of {listed(own)} leaves the log density "
             f"unchanged. Compared at {len(few.probes)} points, it changes by up to {change:.2g} nats.",
@@ -246,7 +246,7 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
 def _signs(
     s: Search, each: ReadClass, shapes: Mapping[str, tuple[int, ...]]
 ) -> tuple[tuple[tuple[str, AxisPart], ...], list[tuple[Generator, ...]]]:
-    """Choose the set of signs for a block, the one with the fewest variables; return the others too."""
+    """Choose the set of signs with the fewest variables for a block; return the other sets too."""
     from onebasin.models.reading.read import place_of, signs_fit
 
     chosen: tuple[tuple[str, AxisPart], ...] = ()
@@ -274,14 +274,14 @@ def _verified(s: Search, block: Any) -> float:
     if max(change.ratio for change in changes) > DOUBTFUL:
         raise ReadingError(
             f"onebasin read the symmetry of {block.describe()} from the program, but the log density changes by "
-            f"{max(change.change for change in changes):.3g} nats. This is a bug in onebasin: please report it with "
-            "the model, and give symmetry=False, or declare the symmetry, until it is fixed."
+            f"{max(change.change for change in changes):.3g} nats. This is a bug in onebasin. Please report it with "
+            "the model. Until it is fixed, use symmetry=False or declare the symmetry."
         )
     return max(change.change for change in changes)
 
 
 def reasons(s: Search) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the reasons why axes stay, by their words, and the operations that the reader does not know."""
+    """Return the reasons why axes are fixed, by their words, and the operations that onebasin cannot read."""
     program = s.program
     assert program is not None
     moved = {place for found in s.found if found.block is not None for place in found.block.moved}

@@ -1,9 +1,9 @@
-"""Parts that can be exchanged: which of them, and whether exchanging them makes distinct modes.
+"""Find the parts that can be exchanged, and decide whether exchanging them makes distinct modes.
 
 Once a set of swaps of the first two parts is a symmetry, it is tried on all others.
 
-Parts that are independent given all other parameters, such as effects without data, make no distinct modes: replacing
-one, the other, and both leaves a mixed second difference of zero. If parts depend on one another, the density may still
+Parts that are independent given all other parameters, such as effects without data, make no distinct modes: if one, the
+other, or both are replaced, the mixed second difference is zero. If parts depend on one another, the density may still
 have a single mode that every element leaves in place, such as a ridge. Ascents to optima decide that.
 """
 
@@ -31,17 +31,17 @@ from .result import Status
 from .search import AscentEnd, search
 
 MANY_PARTS = 8
-"""Maximum number of parts of which every pair is searched and every part is compared at every point."""
-PAIRS_OF_ONE = 40  # maximum number of parts of which all pairs along a single axis are tried
-AT_FEW = 2  # points for each of many parts
+"""Maximum number of parts for a search of every pair and a comparison of every part at every point."""
+PAIRS_OF_ONE = 40  # Maximum number of parts for a trial of all pairs along a single axis.
+AT_FEW = 2  # Points for each of many parts.
 
 
 class Reach(NamedTuple):
-    """The parts on which a set of generators is a symmetry, besides the first one or two."""
+    """The parts on which a set of generators is a symmetry, including the first one or two."""
 
-    everywhere: bool  # whether these are all parts
+    everywhere: bool  # Whether these are all parts.
     orbit: tuple[int, ...]
-    held: tuple[LargestChange, ...]  # successful trials
+    held: tuple[LargestChange, ...]  # Successful trials.
 
 
 def reach(
@@ -124,10 +124,8 @@ def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted(group)) for group in sorted(groups, key=min))
 
 
-COUPLED = 100.0  # mixed second difference, in tolerances, that is more than rounding
-APART = (
-    1e-3  # nats from an optimum down to the middle between it and its copy, if these are two modes
-)
+COUPLED = 100.0  # Mixed second difference, in tolerances, that is more than rounding.
+APART = 1e-3  # Minimum descent in nats from an optimum to the middle between two modes.
 OUTWARDS = (0.0, 0.25, 0.5, 0.75)
 """Positions between the middle of a point and its copy (0) and the point (1)."""
 
@@ -148,16 +146,15 @@ def parts_compete(generators: Generators, compared: Compared) -> Status:
         donor = compared.probes[at - 1].point
         for places in ((first,), (second,), (first, second)):
             points.append(_replaced(probe.point, donor, members, places))
-    return _interact(points, compared)
+    return interact(points, compared)
 
 
 def variables_compete(generators: Generators, compared: Compared) -> Status:
     """Check whether variables that change sign together are dependent, or the mode of a single one is not 0."""
     first, *rest = by_name(generators)
     points: list[Point] = []
-    if (
-        not rest
-    ):  # it has two modes if the density rises from the middle between a point and its copy
+    if not rest:
+        # There are two modes if the density rises from the middle between a point and its copy.
         for probe in compared.probes:
             here, there = probe.point[first], act(generators, probe.point)[first]
             middle = (here + there) / 2.0
@@ -179,7 +176,7 @@ def variables_compete(generators: Generators, compared: Compared) -> Status:
         one = {**probe.point, first: donor[first]}
         two = {**probe.point, **{name: donor[name] for name in rest}}
         points += [one, two, {**two, first: donor[first]}]
-    return _interact(points, compared)
+    return interact(points, compared)
 
 
 def one_mode(
@@ -205,11 +202,11 @@ def copies(generators: Generators, length: int, most: int = 8) -> list[tuple[Gen
     return [on_parts(generators, (0, part)) for part in range(1, min(length, most + 1))]
 
 
-def _interact(points: Sequence[Point], compared: Compared) -> Status:
-    """Judge by the mixed second difference of three points and the probe that they belong to, for each probe."""
+def interact(points: Sequence[Point], compared: Compared) -> Status:
+    """Judge by the mixed second difference between each probe and its three points."""
     found: list[bool | None] = []
     for row, probe in zip(compared.measured(points).reshape(-1, 3), compared.probes, strict=True):
-        with np.errstate(invalid="ignore"):  # outside the support
+        with np.errstate(invalid="ignore"):  # Points outside the support give infinities.
             mixed = abs(row[2] - row[0] - row[1] + probe.value)
         size = max(float(abs(row).max()), abs(probe.value))
         found.append(mixed > COUPLED * probe.slack(size) if np.isfinite(row).all() else None)
@@ -217,7 +214,7 @@ def _interact(points: Sequence[Point], compared: Compared) -> Status:
 
 
 def _live_where(found: Sequence[bool | None]) -> Status:
-    """Combine the answers of points; None stands for no answer."""
+    """Combine the results of several points; None means that a point decides nothing."""
     told = [bool(one) for one in found if one is not None]
     return "undecided" if not told else "live" if any(told) else "harmless"
 

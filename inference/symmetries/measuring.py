@@ -29,7 +29,7 @@ from onebasin.stan.program import definition
 from ..contracts.method import bound, defined_by
 
 Point = Mapping[str, np.ndarray]
-Place = int | AxisPart  # An axis along which parts lie, or a part of it.
+Place = int | AxisPart  # An axis of components, or a part of an axis.
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,9 @@ class Generator:
 
     name: str
     kind: Literal["swap", "negate", "complement"]
-    axis: Place | None = None  # axis of the parts; None if the whole variable moves
-    parts: tuple[int, ...] = ()  # the two that are swapped, or the one that changes sign
-    inside: tuple[int, int] | None = (
-        None  # another axis and the only place on it where parts are swapped
-    )
+    axis: Place | None = None  # Axis of the parts; None if the whole variable moves.
+    parts: tuple[int, ...] = ()  # The two that are swapped, or the one that changes sign.
+    inside: tuple[int, int] | None = None  # Another axis and the only index on it with a swap.
 
     def act(self, value: np.ndarray) -> np.ndarray:
         """Move one value."""
@@ -100,7 +98,7 @@ def on_parts(generators: Iterable[Generator], parts: tuple[int, ...]) -> tuple[G
 class Moves:
     """The moves of one search; a set of moves is an integer with one bit per move.
 
-    A move has the generators of one variable, mostly one, that only together stay inside its support.
+    A move consists of the generators of one variable, usually one, that stay inside its support only together.
     """
 
     each: tuple[tuple[Generator, ...], ...]
@@ -150,16 +148,13 @@ def signs_of_part(axes: Sequence[tuple[str, int]], part: int) -> list[Generator]
     return [Generator(name, "negate", axis, (part,)) for name, axis in axes]
 
 
-NUDGES = 3  # changes of a point in its last digits
-STEP = 2.0**-50  # relative size of these changes
+NUDGES = 3  # Changes of a point in its last digits.
+STEP = 2.0**-50  # Relative size of these changes.
 EITHER = np.array([-1.0, 1.0])
 INNER, OUTER = 30.0, 200.0
 """Tolerance of a change: multiples of the effect of a nudge, and of the last digit of the log density."""
-CHUNK, CHUNK_NUMBERS = (
-    256,
-    2**21,
-)  # maximum number of points, and of numbers in them, evaluated at once
-DOUBTFUL = 1e4  # changes between the tolerance and this multiple of it are inconclusive
+CHUNK, CHUNK_NUMBERS = 256, 2**21  # Maximum numbers of points, and of their entries, at once.
+DOUBTFUL = 1e4  # Changes between the tolerance and this multiple of it are inconclusive.
 ROUGH, NEARBY = 12, 2.0**-30
 """Number and relative distance of points around one with a doubtful change."""
 
@@ -168,9 +163,9 @@ ROUGH, NEARBY = 12, 2.0**-30
 class SearchedDensity:
     """The functions of a target that the search uses.
 
-    They give the parameters' shapes, in the order of declaration; values (point, ...) at points (point, dim) of the
-    unconstrained space; the log density at such values, without the Jacobian, -inf outside the support or if it fails;
-    and at one point of the unconstrained space the log density with the Jacobian and its gradient, or None. `program`
+    `shapes` are in the order of declaration. `constrain` maps points (point, dim) of the unconstrained space to values
+    (point, ...). `log_density` is that of values, without the Jacobian, and -inf outside the support or if it fails.
+    `gradient` gives the log density at one unconstrained point, with the Jacobian, and its gradient, or None. `program`
     is a function of values that JAX can trace, or None: a symmetry leaves all its named results unchanged.
     """
 
@@ -183,7 +178,7 @@ class SearchedDensity:
 
 
 class OutOfBudget(OnebasinError):
-    """The evaluations or the seconds of a search are used up."""
+    """The limit on the evaluations or the seconds of a search is reached."""
 
 
 @dataclass
@@ -208,12 +203,8 @@ class BudgetedDensity:
         wall, own = self.started
         return min(time.perf_counter() - wall, time.process_time() - own)
 
-    def of(self, density: SearchedDensity) -> BudgetedDensity:
-        """Return another log density under the same limits."""
-        return replace(self, density=density, count=0)
-
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
-        """Return the log densities at points, with -inf where they are not finite."""
+        """Return the log densities at points, or -inf if they are not finite."""
         if not points:
             return np.empty(0)
         most = max(1, min(CHUNK, CHUNK_NUMBERS // max(1, self.density.dim)))
@@ -274,7 +265,7 @@ class Probe:
 
     @property
     def known(self) -> bool:
-        """Check whether the log density is finite there."""
+        """Check whether the log density at the point is finite."""
         return bool(np.isfinite(self.value))
 
     def change(self, value: float) -> LargestChange:
@@ -285,7 +276,7 @@ class Probe:
         return LargestChange(abs(value - self.value), self.tolerance * larger)
 
     def slack(self, size: float) -> float:
-        """Return the tolerance of log densities up to this size."""
+        """Return the tolerance for log densities up to this size."""
         return self.tolerance * (1.0 + size) / (1.0 + abs(self.value) if self.known else 1.0)
 
 
@@ -341,7 +332,7 @@ class Compared:
         return self.measured([act(generators, probe.point) for probe in self.probes])
 
     def trial(self, generators: Generators) -> LargestChange:
-        """Move the probes and compare; the first one is tried alone, since mostly it decides."""
+        """Move the probes and compare; the first probe is tried alone, because it usually decides."""
         found: list[LargestChange] = []
         for some in (self.probes[:1], self.probes[1:]):
             for value, probe in zip(self.at(some).moved(generators), some, strict=True):
@@ -353,7 +344,7 @@ class Compared:
         return worst(found)
 
     def _is_rough(self, generators: Generators, probe: Probe) -> bool:
-        """Check whether a change is rounding: then it differs between nearby points, unlike a real change."""
+        """Check whether a change is rounding error, which differs between nearby points, unlike a real change."""
         rng = np.random.default_rng(0)
         near = [
             {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}
@@ -374,9 +365,7 @@ def points_of(values: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     ]
 
 
-BATCH = (
-    32  # points that JAX evaluates at once; smaller batches are padded, so that it compiles once
-)
+BATCH = 32  # points that JAX evaluates at once; smaller batches are padded so that JAX compiles only once
 ROUND_TRIP = 1e-6
 """Relative change of a value that is unconstrained and constrained again, up to which it is inside its support."""
 _SOLVERS = ("ode_", "integrate_ode", "dae(", "algebra_solver", "solve_newton", "solve_powell")

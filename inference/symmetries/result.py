@@ -1,4 +1,4 @@
-"""The result of a search for a target's symmetries: the blocks that were found, and the sentences on each."""
+"""The result of a search for a target's symmetries: the blocks, and sentences on the evidence for each."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,27 +9,25 @@ import numpy as np
 
 from onebasin.base.card import Card, Fact, FactList, Part, Shown, Words
 from onebasin.base.table import Flag
-from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
+from onebasin.models.symmetry.block import Axes, Block
+from onebasin.models.symmetry.blocks import Complement, Counterparts, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.words import in_shell, spell
 
-from .measuring import Compared, Generator, Generators, LargestChange, Place, Probes, by_name
+from .measuring import Compared, Generator, Generators, LargestChange, Probes, by_name
 
 OF_STATUS = {
-    "live": "The parts compete.",
-    "harmless": "Given all else no part depends on another, so that there is one mode, nothing to align.",
-    "undecided": "Whether the parts compete could not be told.",
+    "live": "Swapping the components gives distinct modes of equal height.",
+    "harmless": "The components are independent given all other parameters, so there is one mode and nothing to align.",
+    "undecided": "onebasin could not tell whether swapping the components gives distinct modes.",
 }
-ONE_MODE = (
-    "The maximum of the density is itself unchanged, so that there is one mode, nothing to align."
-)
+ONE_MODE = "The move leaves the maximum of the density unchanged, so there is one mode and nothing to align."
 
 
-def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable | None:
-    """Convert swaps of parts, with complements, to a block; None if signs change too."""
-    if any(g.kind == "negate" or g.inside is not None for g in generators):
-        return None
-    axes: dict[str, tuple[Place, ...]] = {}
+def exchangeable(
+    generators: Generators, order: Iterable[str]
+) -> Exchangeable | Counterparts | None:
+    """Convert swaps of parts, with complements and changes of sign of whole variables, to a block."""
+    axes: dict[str, Axes] = {}
     for name in order:
         own = [
             g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
@@ -38,15 +36,16 @@ def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable |
             key=lambda place: (place, 0) if isinstance(place, int) else (place.axis, place.start)
         )
         if own:
-            axes[name] = tuple(own)
-    complements = tuple(
-        n for n in order if any(g.name == n and g.kind == "complement" for g in generators)
-    )
-    if not axes or set(axes) & set(complements):
+            axes[name] = tuple(own) if len(own) > 1 else own[0]
+    turned = {g.name: g.kind for g in generators if g.axis is None}
+    if not axes or set(axes) & set(turned):
         return None
-    return Exchangeable(
-        {n: places if len(places) > 1 else places[0] for n, places in axes.items()},
-        complements=complements,
+    complements = tuple(name for name in order if turned.get(name) == "complement")
+    signs = tuple((name, f"-{name}") for name in order if turned.get(name) == "negate")
+    return (
+        Counterparts(signs, axes, complements=complements)
+        if signs
+        else Exchangeable(axes, complements=complements)
     )
 
 
@@ -88,39 +87,39 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
 
 def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> str:
     """Report the number of points without a change, and the largest change compared with rounding."""
-    most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
-    if not tried.holds:  # it held at random points, or it would not be reported
+    most = f"{tried.change:.2g} nats; rounding alone could change it by {tried.slack:.1g}"
+    if not tried.holds:  # It held at random points; otherwise it would not be reported.
         return (
             f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
             f"it changes by {most}."
         )
     where = f"{len(random)} random" + (f", {len(near)} near the posterior" if near else "")
     return (
-        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the one that says "
-        f"most against it, it changes by {most}."
+        f"{what} leaves the log density unchanged at {len(random) + len(near)} points ({where}); at the worst one, "
+        f"it changes by {most}."
     )
 
 
 def alone(generators: Generators, compared: Compared) -> str:
-    """Report the change by each of several variables alone; empty for a single variable."""
+    """Report the change if only one of several variables moves; empty for a single variable."""
     each = by_name(generators).values()
     if len(each) < 2:
         return ""
     change = np.abs(np.array([compared.moved(own) for own in each]) - compared.values)
     finite = change[np.isfinite(change)]
     if not finite.size:
-        return "One of them alone leaves the support."
+        return "Moving only one of them leaves the support."
     return (
-        f"One of them alone changes it by {finite.min():.2g} to {finite.max():.2g} nats "
+        f"Moving only one of them changes it by {finite.min():.2g} to {finite.max():.2g} nats "
         f"(median {np.median(finite):.2g})."
     )
 
 
 def bounding(why: str, places: Iterable[str]) -> str:
-    """Report that a change of sign is not undone, and which bound removes it."""
+    """Report that alignment does not undo a change of sign, and name the bound that removes it."""
     return (
-        f"{why}, so that it is not undone: copies of one mode may look like several. Bounding one number of "
-        f"{' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
+        f"{why}, so alignment does not undo it, and copies of one mode may look like several modes. "
+        f"Bounding one number of {' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
     )
 
 
@@ -136,20 +135,20 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
 Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
-LONG = 40  # maximum number of characters of a block with its meaning on the same line
-LISTED = 6  # maximum number of axes named per reason
+LONG = 40  # Maximum number of characters of a block with its meaning on the same line.
+LISTED = 6  # Maximum number of axes named per reason.
 MEANING: dict[Status, tuple[str, Flag]] = {
-    "live": ("makes copies of every mode; used", "good"),
+    "live": ("makes copies of every mode; used for alignment", "good"),
     "harmless": ("no copies of modes; not used", ""),
     "undecided": ("not decided; not used", "warn"),
-    "incomplete": ("a part of a symmetry; not used", "warn"),
-    "near": ("labels that are only nearly exchangeable; not used", "warn"),
+    "incomplete": ("part of a symmetry; not used", "warn"),
+    "near": ("components that are only nearly exchangeable; not used", "warn"),
 }
 
 
 @dataclass(frozen=True, repr=False)
 class FoundBlock(Shown):
-    """One symmetry that was found.
+    """A symmetry from the program or from the search.
 
     Attributes
     ----------
@@ -161,9 +160,9 @@ class FoundBlock(Shown):
         Number of parts; 1 if whole variables move.
     status : {"live", "harmless", "undecided", "incomplete", "near"}
         "live": it makes copies of every mode, which alignment undoes. "harmless": the parts are independent, or the
-        maximum is unchanged, so there is one mode. "undecided": changes are tiny but above rounding, or no test
-        decides. "incomplete": it concerns only some of the parts, or no block can express it. "near": weights are
-        broken off a stick, and exchanging components hardly changes the density. Only live blocks are used.
+        maximum is unchanged, so there is one mode. "undecided": changes are small but above rounding, or no test is
+        conclusive. "incomplete": it moves only some of the parts, or no block can express it. "near": weights are
+        stick-breaking weights, and exchanging components hardly changes the density. Only live blocks are used.
     evidence : tuple of str
         Sentences on the tests.
     source : {"read", "found"}
@@ -222,10 +221,10 @@ class FoundSymmetry(Shown):
     seconds : float
         Duration in seconds, not counting compilation.
     fixed : mapping of str to str
-        Axes that cannot move by the reading, as words such as ``W1:0``, with reasons. A search may still find
+        Axes that are fixed according to the program, as words such as ``W1:0``, with reasons. A search may still find
         symmetries of them.
     unknown : tuple of str
-        Operations of the program that the reader does not know; axes that they touch are taken to stay.
+        Operations of the program that onebasin cannot read; it assumes that they fix the axes that they touch.
     """
 
     blocks: tuple[FoundBlock, ...]
@@ -247,7 +246,7 @@ class FoundSymmetry(Shown):
 
     @property
     def sentence(self) -> str:
-        """The answer in a line."""
+        """The result in one line."""
         others = [b for b in self.blocks if b.status not in ("live", "harmless")]
         more = (
             f" Not used: {'; '.join(f'{b.title} ({b.status})' for b in others)}." if others else ""
@@ -262,7 +261,7 @@ class FoundSymmetry(Shown):
         return json.dumps(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data."""
         return {
             "exchangeable": list(self.words),
             "blocks": [block.to_dict() for block in self.blocks],
@@ -275,11 +274,15 @@ class FoundSymmetry(Shown):
 
     @property
     def title(self) -> str:
-        """The declarations, or that no symmetry was found."""
+        """The declarations, or a statement that no symmetry was found."""
         if self.words:
             said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
-        return "No symmetry to align by was found" if self.blocks else "No symmetry was found"
+        return (
+            "No symmetry was found that alignment could use"
+            if self.blocks
+            else "No symmetry was found"
+        )
 
     @property
     def effort(self) -> str:
@@ -287,26 +290,26 @@ class FoundSymmetry(Shown):
         spent = f"{self.evaluations:,} evaluations, {self.seconds:.2g} s."
         if all(block.source == "read" for block in self.blocks) and self.blocks:
             return spent
-        return f"{spent} Agreement at points is evidence, not proof."
+        return f"{spent} Agreement at points is evidence, not a proof."
 
     def _card(self) -> Card:
         return Card(self.title, tuple(self._said()), "warn" if self.open else "good")
 
     @property
     def asides(self) -> tuple[str, ...]:
-        """Sentences on operations that the reader does not know, and on axes that stay."""
+        """Sentences on operations that onebasin cannot read, and on fixed axes."""
         found = []
         if self.unknown:
             named = ", ".join(self.unknown)
             found.append(
-                f"The reader does not know {named}: axes that they touch are taken to stay."
+                f"onebasin cannot read {named} and assumes that they fix the axes that they touch."
             )
         if self.fixed:
-            found.append(f"Other axes stay: {'; '.join(self._reasons())}.")
+            found.append(f"Other axes are not interchangeable: {'; '.join(self._reasons())}.")
         return tuple(found)
 
     def _reasons(self) -> Iterator[str]:
-        """Yield the reasons why axes stay, with their axes."""
+        """Yield the reasons why axes are fixed, with their axes."""
         places: dict[str, list[str]] = {}
         for place, why in self.fixed.items():
             places.setdefault(why, []).append(place)

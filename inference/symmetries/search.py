@@ -1,20 +1,19 @@
-"""A search: the log density, its probes, the results so far; and all symmetries among sums of some moves.
+"""The state of a search, and an algorithm that finds all symmetries among sums of some moves.
 
-Symmetries among sums of moves are a space over GF(2), found by linear algebra. Pairs of variables come first. The
-average of a variable over its own moves is a point that they leave alone. If all variables but two are at such points,
-a symmetry acts only on these two, so it lies in the small space of their moves that change nothing. The space that
-passes all pairs contains every symmetry; its elements are then compared at probes.
+Symmetries among sums of moves form a vector space over GF(2), which linear algebra finds. Pairs of variables come
+first. The moves of a variable leave its average over these moves unchanged. If all variables except two are at such
+points, a symmetry acts only on these two, so it lies in the small space of their moves that keep the density. The space
+that is left after all pairs contains every symmetry; its elements are then compared at probes.
 
-Probes are random points inside the support, and points near the posterior. A search may run on the stacked view of
-`Counterparts`, in which separate parameters and positions are the components of arrays.
+Probes are random points inside the support, and points near the posterior.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
-from onebasin.models.symmetry.exchangeable import Counterparts
 from onebasin.models.symmetry.gf2 import (
     bits,
     echelon,
@@ -43,7 +41,6 @@ from .measuring import (
     OutOfBudget,
     Point,
     Probe,
-    SearchedDensity,
     act,
     by_name,
     lengths,
@@ -55,22 +52,22 @@ if TYPE_CHECKING:
     from onebasin.models.reading.read import ReadClass, ReadSymmetry
 
 
-MOST_HALVED = 24  # maximum dimension in which sums of failing sets are searched in halves
-FEW = 2  # points at which supports are tested
-MOST_MOVES = 8  # maximum number of moves of a pair of which all sums are evaluated
-MANY = 8  # number of variables from which interactions are tested first
-TOGETHER = 32  # maximum number of pairs evaluated at a time
-SAME = 1e-12  # relative difference up to which two values are equal
+MOST_HALVED = 24  # Maximum dimension in which sums of failing sets are searched in halves.
+FEW = 2  # Points at which supports are tested.
+MOST_MOVES = 8  # Maximum number of moves of a pair for an evaluation of all their sums.
+MANY = 8  # Number of variables from which interactions are tested first.
+TOGETHER = 32  # Maximum number of pairs evaluated at a time.
+SAME = 1e-12  # Relative difference up to which two values are equal.
 
 
 @dataclass(frozen=True)
 class Space:
     """The result of a search among sums of moves."""
 
-    moves: Moves  # meaning of the bits of the vectors
-    basis: tuple[int, ...] = ()  # basis of the symmetries, of least weight
-    doubtful: tuple[int, ...] = ()  # sets whose change is above rounding, but too small to decide
-    complete: bool = True  # whether all sums were searched
+    moves: Moves  # Meaning of the bits of the vectors.
+    basis: tuple[int, ...] = ()  # Basis of the symmetries, of least weight.
+    doubtful: tuple[int, ...] = ()  # Sets whose change is above rounding, but too small to decide.
+    complete: bool = True  # Whether all sums were searched.
 
 
 def search(generators: Generators, compared: Compared) -> Space:
@@ -95,7 +92,7 @@ def search(generators: Generators, compared: Compared) -> Space:
 
 
 def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int]:
-    """Find symmetries among sums of sets that are none: A + B is one if f(A x) = f(B x)."""
+    """Find symmetries among sums of sets that are not symmetries: A + B is one if f(A x) = f(B x)."""
     half = len(failing) // 2
     left, right = span(failing[:half]), span(failing[half:])
     probe = compared.probes[0]
@@ -134,7 +131,7 @@ def own_moves(generators: Generators, compared: Compared) -> Moves:
     points = [act(move, probe.point) for _, move in tried for probe in probes]
     inside = np.isfinite(compared.measured(points)).reshape(len(tried), -1).any(axis=1)
     point = probes[0].point
-    kept: dict[str, list[int]] = {}  # sums that leave each variable unchanged, or are moves
+    kept: dict[str, list[int]] = {}  # Sums that leave each variable unchanged, or are moves.
     for chosen, move in tried:
         name = move[0].name
         if same(act(move, point)[name], point[name]):
@@ -167,7 +164,7 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
 def candidates(moves: Moves, compared: Compared) -> list[int]:
     """Return a basis of a space that contains every symmetry among sums of the moves.
 
-    With many variables, several pairs are evaluated at a time, as long as none of them is superfluous.
+    With many variables, several pairs are evaluated at a time, until an earlier pair makes one of them superfluous.
     """
     probe = compared.probes[0]
     names = moves.names()
@@ -228,7 +225,7 @@ def _checks(
 
 
 def _kept_apart(base: Probe, values: np.ndarray, places: list[int]) -> list[int]:
-    """Return these vectors from the values of all sums at one point, the point itself first."""
+    """Return these vectors from the values of all sums at one point, beginning with the value of the point itself."""
     finite = np.isfinite(values)
     if not finite.any():
         return []
@@ -261,7 +258,7 @@ class _Interactions:
         )
 
     def of(self, first: str, seconds: Sequence[str]) -> list[str]:
-        """Return the second variables that interact with the first one, or may do so."""
+        """Return the second variables that interact, or may interact, with the first one."""
         known = [
             name for name in seconds if np.isfinite([self.alone[first], self.alone[name]]).all()
         ]
@@ -280,29 +277,29 @@ Axes = list[tuple[str, int]]
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
 """Standard deviations of random points in the unconstrained space."""
-NEAREST = 3  # number of random points with the highest density
+NEAREST = 3  # Number of random points with the highest density.
 TRIES = 14  # attempts to draw a point with a finite log density, each a little nearer to the origin
 NEARER = 0.75
-STARTS, ITERATIONS = 2, 150  # number of ascents to optima, and their iterations
-MORE_STARTS, WIDE = 6, 2.0  # ascents from wider starts, before the density is said to have one mode
-WALKERS, STEPS = 6, 60  # number and length of the random walks from an optimum
-SHARE = 0.12  # maximum share of a search's seconds for each ascent, and for the walks
-FAR_ENOUGH = 3.0  # coordinates of points at which a parameter of the real line has both signs
-VERIFIED_AT = 2  # number of points at which a reading is compared
-SEARCHED = 5_000  # number of parameters above which only a reading is used
-FAR = 12.0  # coordinates beyond this belong to an ascent to where the density has no maximum
+STARTS, ITERATIONS = 2, 150  # Number of ascents to optima, and their iterations.
+MORE_STARTS, WIDE = 6, 2.0  # Number and reach of ascents that show that there is one mode.
+WALKERS, STEPS = 6, 60  # Number and length of the random walks from an optimum.
+SHARE = 0.12  # Maximum share of a search's seconds for each ascent, and for the walks.
+FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter of the real line has both signs.
+VERIFIED_AT = 2  # Number of points at which blocks from the program are compared.
+SEARCHED = 5_000  # Number of parameters above which only the program is read.
+FAR = 12.0  # An ascent beyond these coordinates has not found a maximum.
 
 
 @dataclass
 class Search(Compared):
-    """The state that the stages of a search share; `probes` are random points."""
+    """The shared state of the stages of a search; `probes` are random points."""
 
-    given: list[Probe]  # draws of the posterior; by default rough ones are made if they are needed
+    given: list[Probe]  # Draws of the posterior; by default rough ones are made if they are needed.
     seed: int
     found: list[FoundBlock] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)  # what was not searched
-    spaces: dict[int, Space] = field(default_factory=dict)  # exact searches by number of parts
-    program: ReadSymmetry | None = None  # the reading, if there is a program
+    open: list[str] = field(default_factory=list)  # What was not searched.
+    spaces: dict[int, Space] = field(default_factory=dict)  # Exact searches by number of parts.
+    program: ReadSymmetry | None = None  # The symmetry read from the program, if there is one.
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -316,12 +313,12 @@ class Search(Compared):
 
     @cached_property
     def read(self) -> frozenset[tuple[str, int]]:
-        """Axes that move, wholly or in part, by the reading."""
+        """Axes that move, wholly or in part, according to the program."""
         return self._places_of(self.program.classes if self.program else ())
 
     @cached_property
     def signs_read(self) -> frozenset[tuple[str, int]]:
-        """Axes along which components may change their signs by the reading."""
+        """Axes along which components may change their signs according to the program."""
         classes = self.program.classes if self.program else ()
         return self._places_of([each for each in classes if each.signs])
 
@@ -474,7 +471,7 @@ def optima(
 def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) -> list[Probe]:
     """Return optima and rough draws: ends of short random walks from an optimum, or from the best random points.
 
-    The walks leave out the Jacobian of the unconstrained space, which does not matter for rough draws.
+    The walks omit the Jacobian of the unconstrained space, which does not matter for rough draws.
     """
     density = measured.density
     rng = np.random.default_rng(seed + 2)
@@ -503,68 +500,3 @@ def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) 
 
 def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:
     return measured(points_of(measured.density.constrain(vectors)))
-
-
-class StackedSearch(Search):
-    """A search on the stacked view, with the probes and the ascents of a search on the parameters themselves.
-
-    In the view, counterparts are arrays with the components along the first axis; the unconstrained space is the same.
-    """
-
-    def __init__(self, outer: Search, block: Counterparts) -> None:
-        self.outer, self.block = outer, block
-        own = outer.measured.density
-        view = block.stack({name: np.zeros(shape) for name, shape in own.shapes.items()}, 0)
-        covered = {n for n, marks in block.entries(own.shapes).items() if marks.all()}
-        covered -= {*block.along, *block.complements}
-        tied = {name: view[name].shape for name in block.members}
-        # Shapes of the tuples, then of all parameters that they do not cover.
-        self.shapes = tied | {n: shape for n, shape in own.shapes.items() if n not in covered}
-        stacked = SearchedDensity(
-            self.shapes,
-            own.dim,
-            lambda vectors: self._stack(own.constrain(vectors), 1),
-            self._log_density,
-            own.gradient,
-        )
-        measured = outer.measured.of(stacked)
-        super().__init__(measured, self._of(outer.probes), self._of(outer.given), outer.seed)
-
-    def _stack(self, values: Point, lead: int) -> dict[str, np.ndarray]:
-        """Stack values (*lead, ...)."""
-        view = self.block.stack(values, lead)
-        return {name: np.asarray(view[name]) for name in self.shapes}
-
-    def _log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return log densities; -inf at points with a parameter and a negative of it that do not agree."""
-        own = self.outer.measured.density.shapes
-        count = len(next(iter(values.values())))
-        blank = {n: np.zeros((count, *shape)) for n, shape in own.items() if n not in values}
-        apart = self.block.unstack({**blank, **values}, 1)
-        found = self.outer.measured(points_of({n: apart[n] for n in own}))
-        for name in self.block.reflected:
-            agrees = np.isclose(values[name][:, 0], -values[name][:, 1], rtol=SAME, atol=SAME)
-            found = np.where(agrees.reshape(count, -1).all(axis=1), found, -np.inf)
-        return found
-
-    def _of(self, probes: Sequence[Probe]) -> list[Probe]:
-        return [replace(probe, point=self._stack(probe.point, 0)) for probe in probes]
-
-    def _ends(self, ends: Sequence[AscentEnd]) -> list[AscentEnd]:
-        probes = self._of([end.probe for end in ends])
-        return [replace(end, probe=probe) for end, probe in zip(ends, probes, strict=True)]
-
-    @cached_property
-    def ends(self) -> list[AscentEnd]:
-        """Ends of ascents to optima."""
-        return self._ends(self.outer.ends)
-
-    @cached_property
-    def more_ends(self) -> list[AscentEnd]:
-        """Ends of converged ascents from farther away."""
-        return self._ends(self.outer.more_ends)
-
-    @cached_property
-    def near(self) -> list[Probe]:
-        """Probes near the posterior."""
-        return self._of(self.outer.near)

@@ -1,11 +1,11 @@
 """Stages of a search: exchangeable parts, signs of parts, signs and complements of whole variables, and rotations.
 
 The last stage finds components that are nearly exchangeable, such as those of a mixture with stick-breaking weights.
-The likelihood has no labels, and the prior of the weights prefers an order. Exchanging the two heaviest components
-changes the log density by far less than moving one of their parameters alone.
+The likelihood is invariant to labels, but the prior of the weights prefers an order. Exchanging the two heaviest
+components changes the log density by far less than moving only one of their parameters.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.exchangeable import Counterparts
 from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
@@ -48,9 +47,9 @@ from .result import (
     unchanged,
     whole,
 )
-from .search import Axes, Search, Space, StackedSearch, random_probes, search
+from .search import Axes, Search, Space, random_probes, search
 
-FEW_PARTS = 2  # number of parts beyond the first two on which a harmless set is tried
+FEW_PARTS = 2  # Number of parts beyond the first two on which a harmless set is tried.
 
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
@@ -74,14 +73,14 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         found, what = s.trial(own), listed(own)
         said = (
             f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times as much as "
-            "rounding. That is too much for a symmetry and too little to reject one."
+            "rounding. This is too large for rounding error and too small to be a real difference."
         )
         yield FoundBlock(exchangeable(own, s.order), what, length, "undecided", (said,))
 
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Make the block of swaps that are a symmetry of the first two parts; try them on other parts and probes."""
-    status, why = judged(s, s, own, copies(own, length))
+    status, why = judged(s, parts_compete(own, s), copies(own, length))
     live = status == "live"
     near = s.near if live else []
     compared = s.at([*s.probes, *near])
@@ -104,18 +103,11 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
         said.append(why)
     if status == "live" and (block is None or not free):
         status, block = "incomplete", None
-        said.append("No block can express this next to those that were found, so it is not used.")
+        said.append("No block can express this together with the others, so it is not used.")
     return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
-def judged(
-    compared: Compared, s: Search, own: Generators, elements: Sequence[Generators]
-) -> tuple[Status, str]:
-    """Decide whether a symmetry of parts is live, or harmless since parts are independent or by the maximum."""
-    return _judged(s, parts_compete(own, compared), elements)
-
-
-def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
+def judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
     """Decide whether a symmetry is live, or harmless by the maximum of the density; return a sentence too."""
     # Ascents may end at the same saddle between two modes, so more of them start farther away.
     if (
@@ -154,9 +146,9 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             moving = listed(own)
             parts = "each part" if extent.everywhere else of_parts([extent.orbit])
             places = [g.name for g in own]
-            why = "`--exchangeable` cannot express signs of parts that are not exchanged"
+            why = "`--exchangeable` cannot express signs of components that are not exchanged"
             if block is not None:
-                why = "A declaration has one set of signs of parts, and this is a second one"
+                why = "A declaration can have only one set of signs, and this is a second one"
                 places = [name for name in places if name not in block.flipped] or places
             said = (
                 unchanged(f"Signs of {parts} along {moving}: changing them", tried, s.probes, []),
@@ -195,7 +187,7 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             moving = listed(generators)
             said = (
                 f"{moving}: {of_parts(orbits)} can be exchanged among themselves without changing the log density, "
-                f"but the others of the {length} parts cannot."
+                f"but the other ones of the {length} components cannot."
             )
             evidence = (said, OF_STATUS["harmless"])
             yield FoundBlock(None, moving, length, "harmless", evidence)
@@ -230,13 +222,13 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
                 moving = listed(own)
                 said = (
                     f"At each of the {size} places along another axis the parts of {moving} can be exchanged "
-                    "separately. No block can express this: only the common order is undone."
+                    "separately. No block can express this, so alignment only undoes the common order."
                 )
                 yield FoundBlock(None, f"{moving} within each place", size, "incomplete", (said,))
 
 
 def whole_variables(s: Search) -> Iterator[FoundBlock]:
-    """Yield blocks of whole variables, beyond what signs of parts generate."""
+    """Yield blocks of whole variables, except those that signs of parts generate."""
     generators = [Generator(name, "negate") for name in s.signed] + s.shares
     if not generators:
         return
@@ -263,7 +255,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
         if reduce(chosen, known):
             known = echelon((*known, chosen))
             own = space.moves.generators(chosen)
-            status, why = _judged(s, variables_compete(own, s), [own])
+            status, why = judged(s, variables_compete(own, s), [own])
             near = s.near if status == "live" else []
             held = s.at([*s.probes, *near]).trial(own)
             moving = listed(own)
@@ -289,17 +281,12 @@ def mixed(s: Search) -> Iterator[FoundBlock]:
     if not axes or not s.signed:
         return
     found = list(_mixed(s, axes))
-    yield from found or held_near(_mixed(s.nearest, axes))
-
-
-def held_near(found: Iterable[FoundBlock]) -> Iterator[FoundBlock]:
-    """Yield live blocks that hold only near the posterior, with the reason.
-
-    Far away, a logistic function rounds to one, so that its complement is lost.
-    """
-    said = "It does not hold at random points far from the posterior, where a logistic function may round to one."
-    live = (block for block in found if block.status == "live")
-    return (replace(block, evidence=(*block.evidence, said)) for block in live)
+    yield from found
+    if not found:
+        # Far from the posterior a logistic function rounds to one, so that its complement is lost.
+        said = "It does not hold at random points far from the posterior, where a logistic function may round to one."
+        live = (block for block in _mixed(s.nearest, axes) if block.status == "live")
+        yield from (replace(block, evidence=(*block.evidence, said)) for block in live)
 
 
 def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
@@ -310,80 +297,29 @@ def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
         swapped = [g for g in own if g.kind == "swap"]
         if not swapped or not any(g.kind == "negate" for g in own):
             continue
-        if not s.trial(swapped).holds:  # otherwise both have been found separately
-            yield exchange(s, own, 2)
+        if not s.trial(swapped).holds:  # Otherwise both have been found separately.
+            yield _swapped(s, own, 2, free=True)
 
 
-def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
-    """Make the block of a set with counterparts, positions, or signs that change with an exchange.
-
-    The set swaps the first two of `length` components: tuples of counterparts by their name (``mu1~mu2``), axes, and
-    places of axes of another length; with complements and changes of sign.
-    """
+def some_of(s: Search, own: Generators, orbit: Sequence[int]) -> FoundBlock:
+    """Make the block that exchanges only some of the parts along axes."""
     shapes = s.measured.density.shapes
-    swapped = (g.name for g in own if "~" in g.name and g.kind == "swap")
-    tuples: list[tuple[str, ...]] = [tuple(name.split("~")) for name in swapped]
-    axes: dict[str, tuple[int, ...]] = {}
-    for g in own:
-        if g.kind == "negate":
-            tuples.append((g.name, f"-{g.name}"))
-        elif isinstance(g.axis, int) and g.name in shapes and shapes[g.name][g.axis] == length:
-            axes[g.name] = (*axes.get(g.name, ()), g.axis)
-        elif g.axis is not None and g.name in shapes:
-            tuples.append(positions(g, g.parts, len(shapes[g.name])))
-    complements: list[str] = []
-    for g in (g for g in own if g.kind == "complement"):
-        members = tuple(g.name.split("~"))
-        if members in tuples:  # each is exchanged with the other's complement
-            tuples[tuples.index(members)] = (members[0], f"1-{members[1]}")
-        else:
-            complements += members
-    return _of_counterparts(s, tuples, axes, tuple(complements), listed(own))
-
-
-def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundBlock:
-    """Make the block that exchanges some of the components of axes, or of tuples of counterparts."""
-    outer = s.outer if isinstance(s, StackedSearch) else s
-    shapes = outer.measured.density.shapes
-    tuples = [
-        tuple(g.name.split("~")[place] for place in orbit)
-        if "~" in g.name
-        else positions(g, orbit, len(shapes[g.name]))
-        for g in own
-    ]
-    return _of_counterparts(outer, tuples, {}, (), listed(own))
-
-
-def _of_counterparts(
-    s: Search,
-    tuples: Sequence[tuple[str, ...]],
-    axes: Mapping[str, tuple[int, ...]],
-    complements: tuple[str, ...],
-    moving: str,
-) -> FoundBlock:
-    along = {n: places if len(places) > 1 else places[0] for n, places in axes.items()}
+    elements = [on_parts(own, (orbit[0], part)) for part in orbit[1:]]
+    status, why = judged(s, parts_compete(elements[0], s), elements)
+    near = s.near if status == "live" else []
+    tried = worst([s.at([*s.probes, *near]).trial(each) for each in elements])
+    said = [unchanged(f"{listed(own)}: {of_parts([orbit])}", tried, s.probes, near)]
+    if tried.holds:
+        said.append(why)
+    else:
+        status = "undecided"
+    block = Counterparts(tuple(positions(g, orbit, len(shapes[g.name])) for g in own))
     try:
-        block = Counterparts(tuple(tuples), along, complements=complements)
-        block.check(s.measured.density.shapes)
-    except ArgumentError:  # the same entries move twice, such as along both axes of a matrix
-        said = f"{moving}: no block can express this, so it is not used."
-        return FoundBlock(None, moving, len(tuples[0]), "incomplete", (said,))
-    inner = StackedSearch(s, block)
-    moved = [
-        (name, axis) for name, places in block.stacked.axes.items() for axis in axes_of(places)
-    ]
-    own = (*swaps(moved, 0, 1), *(Generator(name, "complement") for name in complements))
-    found = _swapped(inner, own, len(tuples[0]), free=True)
-    if found.block is None or found.block.stacked is not found.block:  # fewer components
-        return found
-
-    def named(text: str) -> str:
-        for name in block.members:
-            text = text.replace(f"{name}:0", name)
-        return text
-
-    said_of = tuple(map(named, found.evidence))
-    return replace(found, block=block, moves=named(found.moves), evidence=said_of)
+        block.check(shapes)
+    except ArgumentError:  # The same entries move twice, such as along both axes of a matrix.
+        said = [f"{listed(own)}: no block can express this, so it is not used."]
+        return FoundBlock(None, listed(own), len(orbit), "incomplete", tuple(said))
+    return FoundBlock(block, listed(own), len(orbit), status, tuple(said))
 
 
 def rotating(s: Search) -> Iterator[FoundBlock]:
@@ -411,9 +347,10 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
     yield from ()
 
 
-NEARLY = 0.2  # maximum change by an exchange, relative to that by one variable alone
+NEARLY = 0.2  # Maximum change by an exchange, relative to a move of only one variable.
 APART, POINTS, SETS = 5.0, 5, 6
-"""Minimum change by one variable alone, in nats, the minimum number of such points, and sets of random points."""
+"""Minimum change in nats if only one variable moves, minimum number of points with such a change, and number of sets of
+random points."""
 TINY = 1e-300
 
 
@@ -441,8 +378,8 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         moves = f"{', '.join(f'{variable}:{axis}' for variable, axis in axes)} and {name}"
         said = (
             f"Exchanging the two heaviest components of {moves}, with stick-breaking weights, changes the log density "
-            f"by {np.median(kept):.2g} nats (median of {len(kept)} random points), and one variable alone by up to "
-            f"{alone[told].max():.2g}. No declaration can move a stick, because its pieces have an order."
+            f"by {np.median(kept):.2g} nats (median of {len(kept)} random points); moving only one variable changes "
+            f"it by up to {alone[told].max():.2g}. No declaration can move ordered pieces of a stick."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 
@@ -452,7 +389,7 @@ def _changes(
 ) -> Float[np.ndarray, " point"]:
     """Return the changes of the log density by an exchange of the two heaviest components, in nats.
 
-    The density is over the weights, since exchanging weights does not preserve volumes of lengths of the stick.
+    The density is that of the weights, because exchanging weights does not preserve volume in the lengths of the stick.
     """
     points, volumes = [], np.zeros(len(at.probes))
     for row, probe in enumerate(at.probes):

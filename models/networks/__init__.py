@@ -1,1 +1,1 @@
-"""Networks: shapes, priors, likelihoods and parametrisations, and what they mean in NumPyro."""
+"""Networks: shapes, priors, likelihoods and parametrisations, with their NumPyro models."""

@@ -66,13 +66,13 @@ def activation(name: str) -> Activation:
 class Layer:
     """The names and sizes of one layer's parameters."""
 
-    weight: str | None  # "W1", ..., or None without weights
-    bias: str | None  # "b1", ..., or None without biases
+    weight: str | None  # "W1", ..., or None without weights.
+    bias: str | None  # "b1", ..., or None without biases.
     in_dim: int
     out_dim: int
     in_axis: str  # "in", "hidden1", ...
-    out_axis: str  # "hidden1", ..., "out", or "head" with several heads
-    hidden: bool  # whether the units after it are hidden
+    out_axis: str  # "hidden1", ..., "out", or "head" with several heads.
+    hidden: bool  # Whether the units after it are hidden.
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,12 +93,12 @@ class Network(Brief):
         The last layer: weights and a bias to infer, or the plain sum of the last hidden layer's
         activations (then `out_dim` is 1).
     skip : {None, "orthogonal"}
-        Fixed random semi-orthogonal skip matrices O_l in every layer.
+        Whether every layer has a fixed random semi-orthogonal skip matrix O_l.
     skip_seed : int
         Seed of the O_l.
     heads : int
-        Numbers that the last layer returns per output, set by `BayesianNetwork` from its likelihood: 2 if the noise is
-        predicted, first the means of all outputs, then their noise.
+        Numbers that the last layer returns per output. `BayesianNetwork` sets it by its likelihood: 2 if the noise is
+        predicted, with the means of all outputs first.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class Network(Brief):
             object.__setattr__(self, name, int(getattr(self, name)))
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
             raise ArgumentError(
-                "`hidden` must have the units of at least one hidden layer, such as (50,), but is "
+                "`hidden` must give the number of units of at least one hidden layer, such as (50,), but is "
                 f"{self.hidden!r}."
             )
         for size in self.hidden:
@@ -196,7 +196,7 @@ class Network(Brief):
         return self._by_name(lambda layer: (layer.in_dim, layer.out_dim))
 
     def _by_name[T](self, of_axes: Callable[[Layer], tuple[T, T]]) -> dict[str, tuple[T, ...]]:
-        """Return by name a value for each axis of a weight, and the last one for a bias."""
+        """Map each weight to one value per axis, and each bias to the last of these."""
         out: dict[str, tuple[T, ...]] = {}
         for layer in self.layers:
             axes = of_axes(layer)
@@ -216,7 +216,7 @@ class Network(Brief):
             rows, columns = layer.in_dim, layer.out_dim
             tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
             q, r = np.linalg.qr(tall)
-            q = q * np.sign(np.diagonal(r))  # for a uniform distribution
+            q = q * np.sign(np.diagonal(r))  # For a uniform distribution.
             found.append(q if rows >= columns else q.T)
         return tuple(found)
 

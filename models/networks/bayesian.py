@@ -1,4 +1,4 @@
-"""Bayesian networks, of a network, a likelihood, a prior and a parametrisation, in NumPyro.
+"""Bayesian networks in NumPyro: a network with a likelihood, a prior and a parametrisation.
 
 The log density is over constrained values; NumPyro adds the log Jacobian of the parametrisation's chart
 (`models.transforms.transforms`) in the unconstrained space.
@@ -181,7 +181,7 @@ class BayesianNetwork(Brief):
         check = check_labels if self.is_classifier else check_outputs
         y = check(y, len(x), self.network.out_dim)
 
-        heads = {}  # labels of the outputs of two heads
+        heads = {}  # Labels of the outputs of two heads.
         if self.predicts_noise:
             outputs = range(self.network.out_dim)
             places = [""] if len(outputs) == 1 else [f"[{place}]" for place in outputs]
@@ -203,14 +203,14 @@ class BayesianNetwork(Brief):
         )
 
     def _repr_html_(self) -> str:
-        lead = "A network whose weights are inferred; `.condition(x, y)` makes a target of it."
+        lead = "A network whose weights are inferred; `.condition(x, y)` makes a target."
         facts = FactList.of(*_facts(self))
         return page(Card(f"Bayesian network {in_layers(self.network)}", (Words(lead), facts)))
 
     def describe(self) -> str:
         """JSON text from which `from_description` rebuilds the network."""
         network = asdict(self.network)
-        del network["heads"]  # set by the likelihood
+        del network["heads"]  # Set by the likelihood.
         return json.dumps(
             {
                 "network": network,
@@ -245,7 +245,7 @@ class BayesianNetwork(Brief):
                 for part, fields in parse_json(text).items()
             }
             kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
-            if "noise" in parts["likelihood"]:  # its name in older files
+            if "noise" in parts["likelihood"]:  # Its name in older files.
                 parts["likelihood"]["noise_sd"] = parts["likelihood"].pop("noise")
             return cls(
                 network=Network(**parts["network"]),
@@ -255,7 +255,7 @@ class BayesianNetwork(Brief):
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(
-                f"`description` is not JSON by `describe`, but {str(text)[:120]!r}."
+                f"`description` must be JSON text from `describe`, but is {str(text)[:120]!r}."
             ) from error
 
 

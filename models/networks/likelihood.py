@@ -33,7 +33,7 @@ class Gaussian(Brief):
     Raises
     ------
     ValueError
-        If either is not positive and finite, or `noise_sd` is another word.
+        If a number is not positive and finite, or `noise_sd` is another string.
 
     References
     ----------
@@ -92,7 +92,7 @@ class Gaussian(Brief):
         if isinstance(self.noise_sd, float):
             return output, self.noise_sd
         if sigma is None:
-            raise ArgumentError("`sigma` is missing, which this likelihood infers: give it.")
+            raise ArgumentError("`sigma` is missing. This likelihood infers it, so give its value.")
         return output, sigma
 
     def log_density(
@@ -101,7 +101,7 @@ class Gaussian(Brief):
         y: Float[Array, "obs out"],
         sigma: jax.Array | float | None = None,
     ) -> Float[Array, " obs"]:
-        """Log likelihood of each observation, summed over outputs; `output` and `sigma` as in `mean_and_sd`."""
+        """Return each observation's log likelihood, summed over outputs; `output` and `sigma` as in `mean_and_sd`."""
         mean, sd = self.mean_and_sd(output, sigma)
         return jnp.sum(dist.Normal(mean, sd).log_prob(y), -1)
 
@@ -125,7 +125,7 @@ class Categorical(Brief):
     def log_density(
         self, output: Float[Array, "obs out"], y: Int[Array, " obs"]
     ) -> Float[Array, " obs"]:
-        """Log likelihood of each observation."""
+        """Return the log likelihood of each observation."""
         return dist.Categorical(logits=output).log_prob(y)
 
 

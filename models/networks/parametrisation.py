@@ -1,6 +1,6 @@
 """Priors of a network's weights and biases; and parametrisations: constraints, and the coordinates for sampling.
 
-Weights and biases are chosen freely and apart. `free` leaves them as they are. `ordered` biases
+Weights and biases have separate options. `free` leaves them unconstrained. `ordered` biases
 remove the permutations of hidden units (Pourzanjani et al. 2017, section 3.1). Unit-norm incoming
 weights remove the positive scaling of ReLU-like units (section 3.2); `givens`, `givens_seamless`
 and `unit_vector` are the same constraint in three charts (`models.transforms.transforms`). The last layer is
@@ -59,11 +59,11 @@ class NormalPrior(Brief):
             object.__setattr__(self, name, kept)
 
     def weight_scales(self, num_layers: int) -> tuple[float, ...]:
-        """One standard deviation per layer, for the weights."""
+        """Return one standard deviation per layer, for the weights."""
         return _per_layer("weight_scale", self.weight_scale, num_layers)
 
     def bias_scales(self, num_layers: int) -> tuple[float, ...]:
-        """One standard deviation per layer, for the biases."""
+        """Return one standard deviation per layer, for the biases."""
         return _per_layer("bias_scale", self.bias_scale, num_layers)
 
 
@@ -112,7 +112,7 @@ class Parametrisation(Brief):
     biases: str = "free"
 
     def __post_init__(self) -> None:
-        """Check the words."""
+        """Check the names of the options."""
         choose("weights", self.weights, WEIGHTS)
         choose("biases", self.biases, BIASES)
 
@@ -160,13 +160,13 @@ class Parametrisation(Brief):
                     )
 
     def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:
-        """Distribution of a layer's weights (in, out)."""
+        """Return the distribution of a layer's weights (in, out)."""
         if layer.hidden and self.unit_norm:
             return UnitColumns(layer.in_dim, layer.out_dim, self.weights)
         return dist.Normal(0.0, scale).expand([layer.in_dim, layer.out_dim]).to_event(2)
 
     def bias_prior(self, layer: Layer, scale: float) -> dist.Distribution:
-        """Distribution of a layer's biases (out,)."""
+        """Return the distribution of a layer's biases (out,)."""
         if layer.hidden and self.biases == "ordered":
             return OrderedNormal(scale, layer.out_dim)
         return dist.Normal(0.0, scale).expand([layer.out_dim]).to_event(1)

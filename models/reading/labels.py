@@ -15,7 +15,7 @@ Labels are unified like terms of a logic program: two axes that an equation ties
 that turns out to be a product or a sum is *bound* to it, wherever it occurs.
 
 A leaf also carries a form over GF(2): whether the array changes its sign with the components of the class, one by one.
-Forms are integers, a bit an unknown (see `signs`); the first walk through a program leaves them at 0.
+Forms are integers with one bit per unknown sign. The first walk through a program leaves them at 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from itertools import accumulate
 
 @dataclass(frozen=True)
 class Why:
-    """The reason why an axis is fixed: what fixes it, and in the term of which site of the model."""
+    """The reason why an axis is fixed: an operation or a constant, and the site of the model with its term."""
 
     what: str
     site: str = ""
@@ -36,11 +36,11 @@ class Why:
 
 @dataclass(eq=False)
 class AxisClass:
-    """Axes of that many components that move together, a node of a union-find forest."""
+    """Axes with `size` components that move together, a node of a union-find forest."""
 
     size: int
-    bound: Label | None = None  # what it turned out to be: another class, a product or a sum
-    why: Why | None = None  # why no permutation but the identity is allowed
+    bound: Label | None = None  # The class, product or sum that it is bound to.
+    why: Why | None = None  # Why no permutation but the identity is allowed.
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Tangle:
     settle: Callable[[], Sequence[Label]] | None = None
     """Gives the labels of the new axes, once some order counts; without it, the array is fixed."""
     fixed: dict[int, Label] = field(default_factory=dict)
-    """Of each new axis, once some order counts."""
+    """The label of each new axis, once some order counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ Label = Uniform | Leaf | Product | Sum | Strand
 
 
 def product(parts: Iterable[Label]) -> Label:
-    """Merge labels; those of one component count for nothing, neighbours that are uniform are one."""
+    """Merge labels; drop those with one component, and combine neighbours that are uniform."""
     flat: list[Label] = []
     for part in parts:
         for each in part.parts if isinstance(part, Product) else (part,):
@@ -130,7 +130,7 @@ Piece = tuple[Label, int]  # A stretch of an axis, and the form of the array the
 
 
 def concatenated(pieces: Iterable[Piece]) -> Piece:
-    """Put stretches of an axis one after the other; return the label, and the form of the array in the first."""
+    """Concatenate stretches of an axis; return the label, and the form of the array in the first stretch."""
     flat: list[Piece] = []
     for part, form in pieces:
         if isinstance(part, Sum):
@@ -146,12 +146,12 @@ def concatenated(pieces: Iterable[Piece]) -> Piece:
 
 
 def apart(label: Sum) -> list[Piece]:
-    """The stretches of an axis."""
+    """Return the stretches of an axis."""
     return list(zip(label.parts, label.forms, strict=True))
 
 
 def resolve(label: Label) -> Label:
-    """Replace classes by what they are bound to."""
+    """Replace classes by the labels that they are bound to."""
     if isinstance(label, Strand):
         return label.of.fixed.get(label.axis, label)
     if isinstance(label, Leaf):
@@ -159,7 +159,7 @@ def resolve(label: Label) -> Label:
         if bound is None:
             return label
         found = resolve(bound)
-        label.of.bound = found  # shorter next time
+        label.of.bound = found  # Shorten the path for the next call.
         return _times(found, label.form)
     if isinstance(label, Product):
         return product(map(resolve, label.parts))
@@ -169,7 +169,7 @@ def resolve(label: Label) -> Label:
 
 
 def _times(label: Label, form: int) -> Label:
-    """Let the components of all leaves change sign by a form more."""
+    """Add a form to the signs of the components of all leaves."""
     if not form:
         return label
     if isinstance(label, Leaf):
@@ -180,7 +180,7 @@ def _times(label: Label, form: int) -> Label:
 
 
 def unsigned(label: Label) -> Label:
-    """The label of an array that changes no sign."""
+    """Return the label of an array whose signs do not change."""
     if isinstance(label, Leaf):
         return Leaf(label.of)
     if isinstance(label, Product):
@@ -191,7 +191,7 @@ def unsigned(label: Label) -> Label:
 
 
 def forms_of(label: Label) -> Iterator[int]:
-    """The forms of leaves and of stretches."""
+    """Return the forms of leaves and of stretches."""
     if isinstance(label, Leaf):
         yield label.form
     elif isinstance(label, Product | Sum):
@@ -201,7 +201,7 @@ def forms_of(label: Label) -> Iterator[int]:
 
 
 def leaves(label: Label) -> Iterator[Leaf]:
-    """The leaves from left to right."""
+    """Return the leaves from left to right."""
     if isinstance(label, Leaf):
         yield label
     elif isinstance(label, Product | Sum):
@@ -210,7 +210,7 @@ def leaves(label: Label) -> Iterator[Leaf]:
 
 
 def same_structure(a: Label, b: Label) -> bool:
-    """Check whether two resolved labels say the same of an axis, whatever their forms."""
+    """Check whether two resolved labels describe an axis in the same way, apart from their forms."""
     if isinstance(a, Leaf) and isinstance(b, Leaf):
         return a.of is b.of
     if isinstance(a, Product | Sum) and type(a) is type(b) and len(a.parts) == len(b.parts):
@@ -222,28 +222,28 @@ def same_structure(a: Label, b: Label) -> bool:
 
 @dataclass
 class Unifier:
-    """The operations that tie labels together, and what they ask of the signs.
+    """The operations that tie labels together, and their conditions on signs.
 
     `checks` are forms that have to vanish; they are collected only while signs are read.
     """
 
     signs: bool = False
     checks: list[int] = field(default_factory=list)
-    why: Why = Why("")  # what the equation does that is walked through
+    why: Why = Why("")  # What the equation does that is walked through.
 
     def vanish(self, form: int) -> None:
-        """Demand that a form is 0."""
+        """Require that a form is 0."""
         if self.signs and form:
             self.checks.append(form)
 
     def steady(self, label: Label) -> Label:
-        """Demand that nothing changes sign along an axis."""
+        """Require that no sign changes along an axis."""
         for form in forms_of(resolve(label)):
             self.vanish(form)
         return label
 
     def fixed(self, size: int, why: Why) -> Label:
-        """Label an axis of a new array that no permutation leaves as it is."""
+        """Label an axis of a new array that every permutation would change."""
         return Leaf(AxisClass(size, why=why)) if size > 1 else Uniform(size)
 
     def fix(self, label: Label, why: Why) -> None:
@@ -287,7 +287,7 @@ class Unifier:
         if isinstance(a, Leaf) or isinstance(b, Leaf):
             leaf, other = (a, b) if isinstance(a, Leaf) else (b, a)
             assert isinstance(leaf, Leaf)
-            # What is uniform in one is not in the other.
+            # A part that is uniform in one label is not uniform in the other.
             label = self._with_classes(other)
             self._bind(leaf.of, unsigned(label))
             if not times:
@@ -318,10 +318,10 @@ class Unifier:
         node.bound = label
         for leaf in leaves(label):
             leaf.of.why = leaf.of.why or node.why
-        node.why = node.why or self.why  # told where none of its parts has a reason of its own
+        node.why = node.why or self.why  # The reason if no part has a separate one.
 
     def _with_classes(self, label: Label) -> Label:
-        """The label with a new class wherever it is uniform."""
+        """Return the label with a new class in place of every uniform part."""
         if isinstance(label, Uniform):
             return Leaf(AxisClass(label.size)) if label.size > 1 else label
         if isinstance(label, Product | Sum):
@@ -335,7 +335,7 @@ class Unifier:
         return set(accumulate(part.size for part in label.parts[:-1]))
 
     def cut(self, label: Label, points: Sequence[int]) -> list[Piece] | None:
-        """Take an axis apart at positions inside it; None if it cannot be."""
+        """Split an axis at positions inside it; None if that is impossible."""
         label = resolve(label)
         points = [p for p in points if 0 < p < label.size]
         if not points:
@@ -347,7 +347,7 @@ class Unifier:
             parts = tuple(self.fixed_like(label.of, size) for size in sizes)
             label.of.bound = Sum(parts, (0,) * len(parts))
             label.of.why = label.of.why or self.why
-            # The parts of an array that changes sign with the whole class do so with their own.
+            # Parts of an array that changes sign with the whole class change sign with their own classes.
             return [(_times(part, label.form), 0) for part in parts]
         if isinstance(label, Sum):
             found: list[list[Piece]] = [[] for _ in sizes]
@@ -373,11 +373,11 @@ class Unifier:
         return pieces and [(product((piece, rest)), form) for piece, form in pieces]
 
     def fixed_like(self, node: AxisClass, size: int) -> Label:
-        """Label a part of a class: a class of its own, fixed for the same reason."""
+        """Label a part of a class with a new class, which is fixed for the same reason."""
         return Leaf(AxisClass(size, why=node.why)) if size > 1 else Uniform(1)
 
     def factor(self, label: Label, outer: int, inner: int) -> tuple[Label, Label] | None:
-        """Take an axis apart into factors of these sizes; None if it cannot be."""
+        """Split an axis into factors of these sizes; None if that is impossible."""
         label = resolve(label)
         if outer == 1 or inner == 1:
             return (Uniform(1), label) if outer == 1 else (label, Uniform(1))
@@ -448,7 +448,7 @@ class Unifier:
         return pairs
 
     def reshaped(self, labels: Sequence[Label], sizes: Sequence[int]) -> tuple[Label, ...] | None:
-        """Labels of an array of another shape; None if they have no common factors."""
+        """Return the labels of an array of another shape; None if they have no common factors."""
         rest = product(map(resolve, labels))
         found: list[Label] = []
         for size in sizes:

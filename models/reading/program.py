@@ -1,7 +1,8 @@
-"""A walk through a jaxpr that gives every array its labels and its sign, by one rule an equation.
+"""A walk through a jaxpr that gives every array its labels and its sign, by one rule per equation.
 
-What depends on no parameter is computed (`Constant`), so that masks and identity matrices are seen as values. Inner
-programs are walked through where they stand; the bodies of loops until the labels of what they carry stay the same.
+Arrays that depend on no parameter are computed (`Constant`), so that the values of masks and identity matrices are
+known. Inner programs are read in place. Bodies of loops are read until the labels of the values that they carry stay
+the same.
 """
 
 from __future__ import annotations
@@ -33,16 +34,14 @@ from .labels import (
 )
 
 FOLDED = 2**24  # Maximum size of an array for which expressions without parameters are evaluated.
-RUNS = (
-    8  # Maximum number of runs of equal values that are distinguished along an axis of a constant.
-)
+RUNS = 8  # Maximum number of distinct stretches of equal values along an axis of a constant.
 LARGEST_EYE = 2048
-"""Length of a square constant up to which one value on and one off the diagonal are looked for."""
+"""Maximum length of a square constant that is compared with an identity matrix."""
 ROUNDS = 30  # Walks through the body of a loop until labels stay the same.
 
 
 class Constant:
-    """An array that depends on no parameter; it is computed when somebody asks."""
+    """An array that depends on no parameter; it is computed when it is first needed."""
 
     def __init__(self, value: Any = None, made: tuple[JaxprEqn, int, list[Constant]] | None = None):
         self.made, self._value = made, value
@@ -67,7 +66,8 @@ class Constant:
     @property
     def value(self) -> Any:
         """Its value, of NumPy or JAX."""
-        waiting = [self]  # no recursion: a program may compute a constant in thousands of steps
+        # No recursion, because a program may compute a constant in thousands of steps.
+        waiting = [self]
         while waiting:
             last = waiting[-1]
             if last.made is None:
@@ -84,16 +84,16 @@ class Constant:
 
 @dataclass(frozen=True)
 class Array:
-    """Knowledge of an array: a label an axis, and by which unknowns the whole changes its sign."""
+    """Labels of an array, one per axis, and the unknown signs that change the sign of the whole array."""
 
     labels: tuple[Label, ...]
     form: int = 0
-    blank: bool = False  # it is 0 everywhere, which no sign changes
-    known: Constant | None = None  # of an operand that depends on no parameter
+    blank: bool = False  # Whether it is 0 everywhere, which no sign changes.
+    known: Constant | None = None  # The value of an operand that depends on no parameter.
 
     @property
     def value(self) -> np.ndarray | None:
-        """Its value, where it depends on no parameter."""
+        """Its value, if it depends on no parameter."""
         if self.known is None or self.known.random:
             return None
         return np.asarray(self.known.value)
@@ -105,7 +105,7 @@ class Array:
 
     @property
     def signed(self) -> bool:
-        """Check whether some unknown changes a sign of it."""
+        """Check whether some unknown sign changes a sign in the array."""
         return bool(self.form) or any(any(forms_of(resolve(label))) for label in self.labels)
 
     @property
@@ -116,7 +116,7 @@ class Array:
 
     @property
     def number(self) -> int | None:
-        """The only number in it, where it is known."""
+        """The only number in it, if it is known."""
         return None if self.value is None or self.value.size != 1 else int(self.value.item())
 
 
@@ -128,11 +128,11 @@ _AS_NUMPY: dict[str, Callable[..., Any]] = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "is_finite": np.isfinite, "stop_gradient": np.asarray, "copy": np.asarray,
 }  # fmt: skip
-"""Functions of entries that NumPy computes like JAX, which would compile each of them."""
+"""Elementwise functions that NumPy computes like JAX, without compiling them."""
 
 
 def computed(eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
-    """Values of the results of an equation: by NumPy where it is one of the usual ones, or by JAX."""
+    """Compute the results of an equation, with NumPy if it is a common one, or else with JAX."""
     name, p = eqn.primitive.name, eqn.params
     with np.errstate(all="ignore"):
         if name in _AS_NUMPY:
@@ -164,7 +164,7 @@ def computed(eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _label_constant(value: np.ndarray) -> list[Label | None]:
-    """Labels of a constant: uniform axes, stretches of equal entries, one class for both axes like those of `eye`."""
+    """Label a constant: uniform axes, stretches of equal entries, one class for both axes of a matrix like `eye`."""
     found: list[Label | None] = []
     for axis in range(value.ndim):
         runs = _runs(value, axis)
@@ -183,7 +183,7 @@ def _label_constant(value: np.ndarray) -> list[Label | None]:
 
 
 def _runs(value: np.ndarray, axis: int) -> list[int] | None:
-    """Lengths of stretches of equal slices along an axis; None if there are too many to be worth telling apart."""
+    """Return the lengths of stretches of equal slices along an axis; None if there are too many to distinguish."""
     rows = np.moveaxis(value, axis, 0)
     size = len(rows)
     if size < 2 or not value.size:
@@ -191,7 +191,7 @@ def _runs(value: np.ndarray, axis: int) -> list[int] | None:
     some = rows[: RUNS + 2]
     first = _changes(some)
     if len(first) > RUNS or (size > 2 and len(first) == len(some) - 1):
-        return None  # return early for large data
+        return None  # Return early for large data.
     borders = first if size <= RUNS + 2 else _changes(rows)
     if len(borders) >= RUNS or len(borders) == size - 1:
         return None
@@ -199,7 +199,7 @@ def _runs(value: np.ndarray, axis: int) -> list[int] | None:
 
 
 def _changes(rows: np.ndarray) -> list[int]:
-    """Places of slices that differ from the one before."""
+    """Return the places of slices that differ from the one before."""
     differ = rows[1:] != rows[:-1]
     if rows.dtype.kind in "fc":
         differ &= ~(np.isnan(rows[1:]) & np.isnan(rows[:-1]))
@@ -226,16 +226,16 @@ class ProgramWalk:
     on: Unifier
     unknown: dict[str, None] = field(default_factory=dict)
     owner: list[AxisClass | None] = field(default_factory=list)
-    """Of each unknown of the signs; None of a whole array."""
+    """The class of each unknown sign; None for a whole array."""
     site: str = ""
     sites: dict[int, str] = field(default_factory=dict)
 
     def why(self, what: str) -> Why:
-        """A reason that the current equation gives."""
+        """Return a reason with the site of the current equation."""
         return Why(what, self.site)
 
     def labelled(self, array: Array | Constant) -> Array:
-        """An array with labels, those of a value where it is known."""
+        """Return an array with its labels; those of a constant follow from its value."""
         if isinstance(array, Array):
             return array
         if not array.shape:
@@ -252,23 +252,23 @@ class ProgramWalk:
         return Array(labels, known=array)
 
     def fixed(self, size: int, what: str) -> Label:
-        """Label an axis that no permutation leaves as it is."""
+        """Label an axis that every permutation would change."""
         return self.on.fixed(size, self.why(what))
 
     def fix(self, label: Label, what: str) -> Label:
-        """Allow no permutation along an axis, and label one of the same length that results."""
+        """Allow no permutation along an axis, and label a resulting axis of the same length."""
         self.on.fix(label, self.why(what))
         return self.fixed(label.size, what)
 
     def unknown_bit(self, owner: AxisClass | None) -> int:
-        """Return a new unknown of the signs."""
+        """Return a new unknown sign."""
         if not self.on.signs:
             return 0
         self.owner.append(owner)
         return 1 << (len(self.owner) - 1)
 
     def with_unknowns(self, array: Array, *, stretches: bool = True) -> Array:
-        """The array with a new unknown for its sign, one for each leaf of its labels, and for each stretch of them."""
+        """Return the array with new unknown signs for the whole, for each leaf of its labels and for each stretch."""
 
         def own(label: Label) -> Label:
             if isinstance(label, Leaf):
@@ -286,18 +286,18 @@ class ProgramWalk:
     # What rules are made of.
 
     def plain(self, *arrays: Array) -> None:
-        """Demand that arrays change no sign at all."""
+        """Require that no sign in some arrays changes."""
         for array in arrays:
             self.on.vanish(array.form)
             for label in array.labels:
                 self.on.steady(label)
 
     def even(self, array: Array) -> Array:
-        """The result of a function for which a sign makes no difference."""
+        """Return the result of a function for which a sign makes no difference."""
         return Array(tuple(unsigned(resolve(label)) for label in array.labels))
 
     def equal(self, arrays: Sequence[Array]) -> Array:
-        """The result of adding arrays, which have to change their signs alike, or of choosing one of them."""
+        """Return the result of adding arrays, which have to change their signs alike, or of choosing one of them."""
         rank = max(len(array.labels) for array in arrays)
         full = [array for array in arrays if len(array.labels) == rank]
         if any(array.signed for array in arrays):
@@ -317,7 +317,7 @@ class ProgramWalk:
         return labels
 
     def times(self, arrays: Sequence[Array]) -> Array:
-        """The result of multiplying arrays entry by entry."""
+        """Return the result of multiplying arrays entry by entry."""
         rank = max(len(array.labels) for array in arrays)
         form, labels = 0, None
         for array in arrays:
@@ -331,7 +331,7 @@ class ProgramWalk:
         return [self.on.unify(a, b, times=True) for a, b in zip(left, right, strict=True)]
 
     def entrywise(self, arrays: Sequence[Array]) -> Array:
-        """The result of a function of entries in which any sign makes a difference."""
+        """Return the result of a function of entries in which any sign makes a difference."""
         self.plain(*arrays)
         rank = max(len(array.labels) for array in arrays)
         full = [array for array in arrays if len(array.labels) == rank]
@@ -342,7 +342,7 @@ class ProgramWalk:
     def through(
         self, jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand]
     ) -> list[Operand]:
-        """Walk through a program and return what is known of its results."""
+        """Walk through a program and return the labels or values of its results."""
         env: dict[Any, Operand] = {}
         env.update(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
@@ -364,7 +364,7 @@ class ProgramWalk:
         return self.through(closed.jaxpr, [Constant(value) for value in closed.consts], args)
 
     def apply(self, eqn: JaxprEqn, args: Sequence[Operand]) -> list[Operand]:
-        """Give what is known of the results of one equation."""
+        """Return the labels or values of the results of one equation."""
         name = eqn.primitive.name
         call = called(eqn)
         if call is not None:
@@ -405,7 +405,9 @@ class ProgramWalk:
                     and not (own.isdisjoint(gone) and gone)
                     and not whole
                 ):
-                    self.on.untangle(label.of, self.why("reshaped where its parts do not fit"))
+                    self.on.untangle(
+                        label.of, self.why("reshaped to a shape that its parts do not fit")
+                    )
 
     def settled(
         self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]
@@ -443,14 +445,14 @@ class ProgramWalk:
 
 
 TOTALS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
-"""Equations with totals over axes, whatever the order along them."""
+"""Equations whose results do not depend on the order along some axes."""
 _ORDERLESS = """
 neg sin tanh asinh erf sign convert_element_type stop_gradient copy abs square cos cosh is_finite exp log log1p expm1
 logistic sqrt max min eq ne lt le gt ge and or not add sub mul div integer_pow pow select_n transpose squeeze
 expand_dims
 """
 ORDERLESS = frozenset(_ORDERLESS.split())
-"""Equations that leave it to their rule, or to `Unifier.unify`, whether an order along tangled axes counts."""
+"""Equations for which a rule, or `Unifier.unify`, decides whether an order along tangled axes counts."""
 LOOPS = ("scan", "while", "cond", "custom_linear_solve", "platform_index")
 """Primitives with programs inside, whose rules see known values as such."""
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -470,14 +472,14 @@ _CALLING = (
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | Jaxpr | None:
-    """The program that an equation does nothing but call."""
+    """Return the program that an equation only calls."""
     if eqn.primitive.name not in _CALLING:
         return None
     return next(eqn.params[key] for key in CALLS if key in eqn.params)
 
 
 def unread(walk: ProgramWalk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
-    """An equation that is not understood: nothing that it touches moves."""
+    """Fix all arrays of an equation without a rule."""
     what = f"`{eqn.primitive.name}` is not understood"
     walk.plain(*args)
     for arg in args:
@@ -489,7 +491,7 @@ def unread(walk: ProgramWalk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
 
 
 def replaced(array: Array, labels: Sequence[Label]) -> Array:
-    """The array with other labels."""
+    """Return the array with other labels."""
     return replace(array, labels=tuple(labels), known=None)
 
 

@@ -81,25 +81,34 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
         closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
     )
     consts = [Constant(value) for value in closed.consts]
-    order = sorted(shapes)  # JAX's order of a mapping
+    order = sorted(shapes)  # JAX's order of a mapping.
     sites = _sites(needed, names)
     walk = ProgramWalk(RULES, Unifier(), sites=sites)
-    axes = {n: tuple(_begun(size) for size in shapes[n]) for n in order}
+    axes: dict[str, tuple[Label, ...]] = {
+        n: tuple(Leaf(AxisClass(size)) if size > 1 else Uniform(size) for size in shapes[n])
+        for n in order
+    }
     inputs_of: list[Any] = [var.aval for var in needed.invars[len(order) :]]
     others = [aval.shape for aval in inputs_of]
     _walk(walk, needed, consts, [Array(axes[name]) for name in order], others)
     owned = {n: tuple(map(resolve, labels)) for n, labels in axes.items()}
     places = _places(owned)
-    fixed = {
-        (name, axis): why
-        for name, labels in owned.items()
-        for axis, label in enumerate(labels)
-        if label.size > 1 and (why := _fixed(axes[name][axis], label)) is not None
-    }
+    fixed = {}
+    for name, axis in ((n, axis) for n, labels in owned.items() for axis in range(len(labels))):
+        begun = axes[name][axis]
+        if isinstance(begun, Leaf):  # It has several components.
+            reasons = [leaf.of.why for leaf in leaves(owned[name][axis])]
+            if not reasons or any(reasons):
+                fixed[name, axis] = next(filter(None, reasons), begun.of.why or Why(""))
     free = [node for node in places if node.why is None]
     flips, signs = _signs(needed, consts, order, owned, others)
     classes = tuple(
-        ReadClass(node.size, _by_name(places[node]), tuple(signs.get(node, ()))) for node in free
+        ReadClass(
+            node.size,
+            {name: tuple(p for n, p in places[node] if n == name) for name, _ in places[node]},
+            tuple(signs.get(node, ())),
+        )
+        for node in free
     )
     return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown), len(needed.eqns))
 
@@ -120,10 +129,6 @@ def _walk(
             walk.fix(label, "an axis of the result")
 
 
-def _begun(size: int) -> Label:
-    return Leaf(AxisClass(size)) if size > 1 else Uniform(size)
-
-
 def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
     """Return for each equation the only result that needs it, or an empty name."""
     needed: dict[Any, set[str]] = {}
@@ -140,20 +145,11 @@ def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
     return found
 
 
-def _fixed(begun: Label, label: Label) -> Why | None:
-    """Why an axis stays, or the parts of it that do; None where every part moves."""
-    own = list(leaves(label))
-    if own and all(leaf.of.why is None for leaf in own):
-        return None
-    why = next((leaf.of.why for leaf in own if leaf.of.why is not None), None)
-    return why or (begun.of.why if isinstance(begun, Leaf) else None) or Why("")
-
-
 NamedPart = tuple[str, AxisPart]
 
 
 def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedPart]]:
-    """The places of each class in the parameters."""
+    """Return the places of each class in the parameters."""
     found: dict[AxisClass, list[NamedPart]] = {}
     for name, labels in owned.items():
         for axis, label in enumerate(labels):
@@ -163,7 +159,7 @@ def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedP
 
 
 def _parts(label: Label, axis: int) -> Iterator[tuple[Leaf, AxisPart]]:
-    """The leaves of an axis as parts of it."""
+    """Return the leaves of an axis as parts of it."""
 
     def visit(
         label: Label, start: int, stride: int, repeats: list[tuple[int, int]]
@@ -188,7 +184,7 @@ def _parts(label: Label, axis: int) -> Iterator[tuple[Leaf, AxisPart]]:
 
 
 def _merged(repeats: Sequence[tuple[int, int]]) -> tuple[int, int, list[int]]:
-    """Repeats within repeats as one, and the offsets of those that are none."""
+    """Combine nested repeats into one, and return the offsets of those that cannot be combined."""
     if not repeats:
         return 1, 0, [0]
     *outer, (count, period) = repeats
@@ -201,13 +197,6 @@ def _merged(repeats: Sequence[tuple[int, int]]) -> tuple[int, int, list[int]]:
     return count, period, offsets
 
 
-def _by_name(places: Sequence[NamedPart]) -> dict[str, tuple[AxisPart, ...]]:
-    found: dict[str, tuple[AxisPart, ...]] = {}
-    for name, part in places:
-        found[name] = (*found.get(name, ()), part)
-    return found
-
-
 def _signs(
     jaxpr: Any,
     consts: Sequence[Constant],
@@ -215,7 +204,7 @@ def _signs(
     owned: Mapping[str, Sequence[Label]],
     others: Sequence[tuple[int, ...]],
 ) -> tuple[tuple[tuple[str, ...], ...], dict[AxisClass, list[tuple[NamedPart, ...]]]]:
-    """Generators of signs: of whole variables, and of the components of each class."""
+    """Return the generators of signs: of whole variables, and of the components of each class."""
     walk = ProgramWalk(RULES, Unifier(signs=True))
     args = [walk.with_unknowns(Array(tuple(owned[name])), stretches=False) for name in order]
     of: dict[int, tuple[str, AxisPart | None]] = {}
@@ -249,7 +238,7 @@ def _signs(
 
 
 def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
-    """The axis, where a part of it is all of it."""
+    """Return the axis if a part covers all of it, or else the part."""
     whole = part.start == 0 and part.stride == part.repeats == 1
     return part.axis if whole and part.count == shape[part.axis] else part
 
@@ -257,7 +246,7 @@ def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
 def block_of(
     each: ReadClass, shapes: Shapes, signs: Sequence[tuple[str, AxisPart]] = ()
 ) -> Exchangeable:
-    """The block of a class, with one set of signs."""
+    """Return the block of a class, with one set of signs."""
     axes = {}
     for name in (name for name in shapes if name in each.places):
         places = sorted(each.places[name], key=lambda part: (part.axis, part.start))
@@ -268,12 +257,12 @@ def block_of(
 
 
 def signs_fit(each: ReadClass, own: Sequence[tuple[str, AxisPart]]) -> bool:
-    """Check whether a block can hold a set of signs: it changes the sign of a variable along all axes that it moves."""
+    """Check whether a block can express a set of signs: it changes a variable's sign along all axes that it moves."""
     return len(own) == sum(len(each.places[name]) for name in {name for name, _ in own})
 
 
 def symmetry_of(found: ReadSymmetry, shapes: Shapes) -> Symmetry:
-    """Blocks of all that was read, with the first set of signs that each can hold; and signs of whole arrays."""
+    """Return blocks of all classes, each with the first set of signs that fits, and of signs of whole arrays."""
     blocks: list[Block[Any]] = []
     known: list[int] = []
     place = {name: 1 << at for at, name in enumerate(shapes)}

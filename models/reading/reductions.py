@@ -1,6 +1,6 @@
 """More rules of reading: sums and maxima, products of arrays, decompositions, and programs inside.
 
-They are in the table of `rules`, whose words they use.
+They are registered in the table of `rules`.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from .program import Array, Constant, Operand, ProgramWalk, replaced, unread
 from .rules import RULES as RULES
 from .rules import dropped, on_axes, rule
 
-# Sums, and what is like them.
+# Sums and other reductions.
 
 
 @rule("reduce_sum")
 def summed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """No order along the axes that go; a sign of single terms would change the sum."""
+    """Order along the summed axes does not matter; signs of single terms would change the sum."""
     for axis in eqn.params["axes"]:
         walk.on.steady(args[0].labels[axis])
     return dropped(args[0], eqn.params["axes"])
@@ -26,14 +26,14 @@ def summed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("reduce_max reduce_min reduce_and reduce_or reduce_xor reduce_prod")
 def reduced(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """No order along the axes that go; any sign makes a difference."""
+    """Order along the reduced axes does not matter; any change of sign does."""
     walk.plain(args[0])
     return dropped(args[0], eqn.params["axes"])
 
 
 @rule("argmax argmin")
 def located(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """The place of the largest is a place along the axis."""
+    """The index of the largest entry depends on the order along the axis."""
     walk.plain(args[0])
     return dropped(
         on_axes(walk, args[0], eqn.params["axes"], "the place of a maximum along it"),
@@ -43,7 +43,7 @@ def located(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("cumsum cumprod cummax cummin cumlogsumexp")
 def cumulated(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """An axis that is added up in order stays."""
+    """An axis with a cumulative operation is fixed."""
     if eqn.primitive.name != "cumsum":
         walk.plain(args[0])
     return on_axes(walk, args[0], [eqn.params["axis"]], "added up in order")
@@ -51,7 +51,7 @@ def cumulated(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("sort")
 def ordered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
-    """Sorted values do not depend on the order that they came in; what is sorted along with them moves with them."""
+    """Sorted values do not depend on the original order; arrays that are sorted along move with them."""
     axis = eqn.params["dimension"]
     labels = walk.entrywise(args).labels
     found = list(labels)
@@ -61,7 +61,7 @@ def ordered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 @rule("top_k")
 def largest(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
-    """The largest values do not depend on the order that they came in, their places do."""
+    """The largest values do not depend on the original order, but their indices do."""
     axis = eqn.params.get("axis", len(args[0].labels) - 1)
     walk.plain(args[0])
     labels = list(args[0].labels)
@@ -75,7 +75,7 @@ def largest(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     "reduce_window_sum reduce_window_max reduce_window_min reduce_window cumred_reduce_window_impl"
 )
 def windowed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
-    """Axes without a window are handed on; those with one stay, but where it is the whole axis."""
+    """Axes without a window pass on; axes with a window are fixed, unless it covers the whole axis."""
     array, p = args[0], eqn.params
     if eqn.primitive.name != "reduce_window_sum":
         walk.plain(array)
@@ -101,7 +101,7 @@ def windowed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
 
 @rule("dot_general")
 def multiplied_out(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes that are summed over are one, those that are gone through together too; the others are handed on."""
+    """Contracted axes are tied, and so are batch axes; the other axes pass on."""
     left, right = args
     (sum_left, sum_right), (with_left, with_right) = eqn.params["dimension_numbers"]
     for a, b in zip(sum_left, sum_right, strict=True):
@@ -121,9 +121,9 @@ def multiplied_out(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("conv_general_dilated")
 def convolved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
-    """Channels that go in are one with the kernel's, those that come out are handed on; places stay.
+    """Input channels are tied to the kernel's, and output channels pass on; positions are fixed.
 
-    Of several groups the channels are a product of the groups and those within.
+    With several groups, channels are a product of the groups and the channels within a group.
     """
     image, kernel = args
     p = eqn.params
@@ -158,7 +158,7 @@ def convolved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
 
 @rule("fft")
 def transformed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes that are transformed stay."""
+    """Transformed axes are fixed."""
     count, rank = len(eqn.params["fft_lengths"]), len(args[0].labels)
     found = on_axes(walk, args[0], range(rank - count, rank), "Fourier transformed")
     sizes = eqn.outvars[0].aval.shape
@@ -171,7 +171,7 @@ def transformed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("triangular_solve")
 def solved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes of the matrix stay; columns that are solved for are handed on."""
+    """Axes of the matrix are fixed; columns of the right-hand side pass on."""
     matrix, right = args
     what = "a triangular system is solved along it"
     walk.plain(matrix)
@@ -189,7 +189,7 @@ def solved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     "cholesky lu qr eigh eig svd schur householder_product geqrf tridiagonal lu_pivots_to_permutation"
 )
 def decomposed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
-    """Axes of matrices stay, those before them are handed on."""
+    """Axes of matrices are fixed, and leading axes pass on."""
     what = f"a matrix decomposition (`{eqn.primitive.name}`)"
     walk.plain(*args)
     core = 1 if eqn.primitive.name == "lu_pivots_to_permutation" else 2
@@ -208,7 +208,7 @@ def decomposed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
 
 @rule("scan")
 def scanned(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
-    """A loop along an axis, which stays; what is carried settles."""
+    """A loop fixes its axis; the values that it carries are iterated until their labels stay the same."""
     p = eqn.params
     first, second = (len(list(tree)) for tree in p["ft_in"].unpack()[:2])
     consts, carry = args[:first], args[first : first + second]
@@ -232,7 +232,7 @@ def scanned(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Array]
 
 @rule("platform_index")
 def platform(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> Constant:
-    """The processor that a program runs on: all programs give the same."""
+    """A choice by the processor type; all programs give the same result."""
     return Constant(np.asarray(eqn.params["platforms"].index(None)))
 
 

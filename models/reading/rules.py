@@ -27,7 +27,7 @@ def rule(names: str) -> Any:
     return register
 
 
-# Entry by entry.
+# Elementwise functions.
 
 
 @rule(
@@ -115,7 +115,7 @@ def passed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     return list(args)
 
 
-# Axes come and go.
+# Changes of axes.
 
 
 @rule("broadcast_in_dim")
@@ -397,7 +397,9 @@ def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
         batch = [walk.on.unify(*diagonal, times=True)]
     for axis, place in zip(how.operand_batching_dims, how.start_indices_batching_dims, strict=True):
         batch[place] = walk.on.unify(array.labels[axis], batch[place], times=True)
-    return Array(tuple(_interleaved(how.offset_dims, whole, batch)), total)
+    rest, own = iter(batch), dict(zip(how.offset_dims, whole, strict=True))
+    every = range(len(whole) + len(batch))
+    return Array(tuple(own[at] if at in own else next(rest) for at in every), total)
 
 
 def _takes_along(p: Any, value: np.ndarray | None, axis: int, size: int) -> bool:
@@ -412,8 +414,8 @@ def _takes_along(p: Any, value: np.ndarray | None, axis: int, size: int) -> bool
 def taken_along(walk: ProgramWalk, label: Label, places: np.ndarray) -> Piece:
     """Label an axis whose entries were taken from known places of another.
 
-    Where all are taken equally often, totals over the axis know no order. Otherwise, or once an order counts, it is
-    repeats of the axis, or stretches of neighbours.
+    If all entries are taken equally often, totals over the axis do not depend on the order. Otherwise, or if an order
+    counts, the label consists of repeats of the axis, or stretches of neighbours.
     """
     times, rest = divmod(len(places), label.size)
     every = np.arange(label.size)
@@ -438,7 +440,7 @@ def taken_along(walk: ProgramWalk, label: Label, places: np.ndarray) -> Piece:
 
 
 def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, Label] | None:
-    """Labels of the two axes whose diagonal is taken; None if none is."""
+    """Return the labels of the two axes whose diagonal is taken; None if no diagonal is taken."""
     axes, how = p["dimension_numbers"].start_index_map, p["dimension_numbers"]
     if value is None or len(axes) != 2 or value.ndim != 2 or {*how.collapsed_slice_dims} != {*axes}:
         return None
@@ -448,16 +450,11 @@ def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, La
     return (first, second) if whole else None
 
 
-def _interleaved(places: Sequence[int], inside: list[Label], others: list[Label]) -> list[Label]:
-    rest, own = iter(others), dict(zip(places, inside, strict=True))
-    return [own[at] if at in own else next(rest) for at in range(len(inside) + len(others))]
-
-
 @rule(
     "scatter scatter-add scatter_add scatter-sub scatter_sub scatter-mul scatter_mul scatter-min scatter-max"
 )
 def scattered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes that are written whole are one with those of what is written; the others stay."""
+    """Axes that are overwritten as a whole are tied to those of the new values; the others are fixed."""
     array, indices, update = args
     how = eqn.params["dimension_numbers"]
     walk.plain(indices)

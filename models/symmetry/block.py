@@ -1,4 +1,4 @@
-"""The interface of every block of a symmetry, and parts of an axis with components.
+"""The interface of all blocks of a symmetry, and parts of an axis as places of components.
 
 Flattening merges several axes into one, and concatenation joins them in order. So the components may be the third
 factor of (2, 2, 16), or the positions 4 to 8. A permutation of the components moves positions of the axis.
@@ -45,16 +45,16 @@ class AxisPart:
     stride : int
         Adjacent positions of a component.
     repeats : int
-        Times that all components are repeated.
+        Number of repeats of all components.
     period : int
         Positions from one repeat to the next; 0 if there is only one.
 
     Raises
     ------
     TypeError
-        If one of them is not an integer.
+        If an argument is not an integer.
     ValueError
-        If one is too small, or repeats overlap.
+        If a number is too small, or repeats overlap.
 
     Examples
     --------
@@ -99,12 +99,12 @@ class AxisPart:
         shape : tuple of int
             Sizes of the factors, in order.
         which : int
-            The place of the factor in `shape`.
+            Index of the factor in `shape`.
 
         Returns
         -------
         AxisPart
-            With the components of the factor.
+            The part with the components of the factor.
         """
         stride, repeats = prod(shape[which + 1 :]), prod(shape[:which])
         period = shape[which] * stride if repeats > 1 else 0
@@ -124,7 +124,7 @@ class AxisPart:
         Returns
         -------
         AxisPart
-            With ``last - first`` components.
+            The part with ``last - first`` components.
         """
         return cls(axis, first, last - first)
 
@@ -145,7 +145,7 @@ class AxisPart:
         Returns
         -------
         ndarray
-            Components (position); -1 if there is none.
+            Component at each position, (position); -1 if there is none.
         """
         out = np.full(length, -1)
         out[self.positions] = np.arange(self.count)[:, None]
@@ -257,7 +257,9 @@ class AxisPart:
         known = {field.name for field in fields(cls)} - {"axis"}
         if {"start", "count"} <= pairs.keys() <= known and all(map(str.isdigit, pairs.values())):
             return cls(axis, **{name: int(value) for name, value in pairs.items()})
-        raise ArgumentError(f"`exchangeable` has the part [{text}] of an axis; write {SYNTAX}.")
+        raise ArgumentError(
+            f"`exchangeable` has the invalid part [{text}] of an axis; write {SYNTAX}."
+        )
 
 
 Place = int | AxisPart
@@ -291,7 +293,7 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
 
 
 def check_names(argument: str, names: Any) -> None:
-    """Check for a tuple of names of variables."""
+    """Check that an argument is a tuple of variable names."""
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
             f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
@@ -299,12 +301,12 @@ def check_names(argument: str, names: Any) -> None:
 
 
 def places_of(places: Axes) -> tuple[Place, ...]:
-    """The axes of one variable, and parts of axes, as a tuple."""
+    """Return the axes of one variable, and parts of axes, as a tuple."""
     return (places,) if isinstance(places, int | AxisPart) else tuple(places)
 
 
 def axes_of(places: Axes) -> tuple[int, ...]:
-    """The whole axes of one variable as a tuple, for blocks of a `plain_view`, which have no parts."""
+    """Return the whole axes of one variable as a tuple, for blocks of a `plain_view`, which have no parts."""
     whole = places_of(places)
     assert not any(isinstance(place, AxisPart) for place in whole), places
     return whole  # type: ignore[return-value]
@@ -318,7 +320,7 @@ def place_in_words(place: Place, name: str) -> str:
 
 
 def on_axis(place: Place, shape: tuple[int, ...]) -> AxisPart:
-    """A place in a variable of a shape as a part of an axis."""
+    """Convert a place in a variable of the given shape to a part of an axis."""
     return place if isinstance(place, AxisPart) else AxisPart(place, 0, max(shape[place], 1))
 
 
@@ -329,11 +331,11 @@ class Block[P: Part](ABC):
     Attributes
     ----------
     kind : str
-        Its word in JSON.
+        Its name in JSON.
     turn : int
         Blocks of a lower turn act first.
     keeps_density : bool
-        Whether it keeps the posterior's density, so that it makes equal modes; otherwise the likelihood alone.
+        Whether it keeps the posterior's density and so makes equal modes; otherwise it keeps only the likelihood.
     """
 
     kind: ClassVar[str]
@@ -342,7 +344,7 @@ class Block[P: Part](ABC):
     act: ClassVar[Callable[..., dict[str, Any]]]
     """Moves those of its variables that are among the values: ``act(values, *part)``."""
 
-    if TYPE_CHECKING:  # a field in some subclasses, a property in others
+    if TYPE_CHECKING:  # A field in some subclasses, a property in others.
 
         @property
         def axes(self) -> Mapping[str, Axes]:
@@ -384,7 +386,7 @@ class Block[P: Part](ABC):
         return {name: np.ones(shapes[name], bool) for name in self.variables}
 
     def turned(self, shapes: Shapes) -> tuple[str, ...]:
-        """Name the variables in which all components change sign together, without those with parts of axes."""
+        """Name the variables in which all components change sign together; empty if parts of axes move."""
         names = []
         for name in (name for name in self.flipped if name in shapes):
             places = places_of(self.axes.get(name, ()))
@@ -400,7 +402,7 @@ class Block[P: Part](ABC):
         return {}
 
     def sources(self, name: str) -> tuple[str, ...]:
-        """The variables of a name in the stacked view."""
+        """Return the variables of a name in the stacked view."""
         return (name,)
 
     def stack(self, values: Values, lead: int) -> dict[str, Any]:
@@ -417,39 +419,39 @@ class Block[P: Part](ABC):
 
     @abstractmethod
     def restricted(self, names: Iterable[str]) -> Block[P] | None:
-        """The block restricted to some variables; None if it moves none of them."""
+        """Return the block restricted to some variables; None if it moves none of them."""
 
     @abstractmethod
     def identity(self, lead: tuple[int, ...], size: int) -> P:
-        """The identity."""
+        """Return the identity."""
 
     @abstractmethod
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> P:
         """Draw parts uniformly; factors are standard log-normal."""
 
     def elements(self, size: int) -> list[P]:
-        """Every part, the identity first, if they are finitely many."""
+        """Return every part, beginning with the identity, if there are finitely many."""
         raise ArgumentError(
-            f"`{type(self).__name__}` has infinitely many elements; draw some with `random`."
+            f"`{type(self).__name__}` has infinitely many elements. Draw some of them with `random`."
         )
 
     def log_order(self, size: int) -> float:
-        """Natural logarithm of the number of parts."""
+        """Return the natural logarithm of the number of parts."""
         return math.inf
 
     @abstractmethod
     def compose(self, first: P, then: P, beside: np.ndarray | None) -> P:
-        """The element that acts like `first` followed by `then`.
+        """Return the element that acts like `first` followed by `then`.
 
         `beside` is the permutation, if any, by which another block moves the same components in `then`.
         """
 
     @abstractmethod
     def inverse(self, part: P, beside: np.ndarray | None) -> P:
-        """The inverse of a part; `beside` as in `compose`, of the inverse."""
+        """Return the inverse of a part; `beside` is that of `compose` for the inverse."""
 
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
-        """Return how variances move: a block and its part, without signs and complements; None if they stay."""
+        """Return a block and a part that move variances, without signs and complements; None if they stay."""
         return None
 
     def size(self, shapes: Shapes) -> int:
@@ -463,7 +465,9 @@ class Block[P: Part](ABC):
         """Reject shapes with a missing variable or axis, or axes of unequal lengths."""
         self.check_names(shapes)
         if not self.axes:
-            raise ArgumentError("`symmetry` has a block that names no axis.")
+            raise ArgumentError(
+                "`symmetry` has a block without an axis; name the axes that it moves."
+            )
         lengths = {}
         for name, places in self.axes.items():
             own: list[AxisPart] = []
@@ -491,5 +495,5 @@ class Block[P: Part](ABC):
         for name in self.variables:
             if name not in shapes:
                 raise ArgumentError(
-                    f"`symmetry` names {name}, which is not there; there are {', '.join(shapes)}."
+                    f"`symmetry` names {name}, which does not exist; the variables are {', '.join(shapes)}."
                 )

@@ -45,8 +45,8 @@ def check_blocks(symmetry: Any) -> Symmetry:
     """Return a symmetry as a tuple, with names as in files; reject anything else."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
-            "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or words such "
-            f"as 'mu,sigma', but is {symmetry!r}."
+            "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or declarations "
+            f"such as 'mu,sigma', but is {symmetry!r}."
         )
     return tuple(
         replace(block, **{own.name: dotted(getattr(block, own.name)) for own in fields(block)})
@@ -57,17 +57,17 @@ def check_blocks(symmetry: Any) -> Symmetry:
 
 
 def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]:
-    """The blocks of one kind."""
+    """Return the blocks of one kind."""
     return tuple(block for block in symmetry if isinstance(block, kind))
 
 
 def equal_modes(symmetry: Symmetry) -> Symmetry:
-    """The blocks that make equal modes: those that keep the density, not only the likelihood."""
+    """Return the blocks that make equal modes: those that keep the density, not only the likelihood."""
     return tuple(block for block in check_blocks(symmetry) if block.keeps_density)
 
 
 def discrete(symmetry: Symmetry) -> Symmetry:
-    """The blocks that make equal modes, with only the permutations and signs of rotations."""
+    """Return the blocks that make equal modes, with only the permutations and signs of rotations."""
     return tuple(block.discrete for block in equal_modes(symmetry))
 
 
@@ -83,7 +83,7 @@ def from_json(text: str) -> Symmetry:
         return tuple(kind(**{n: _read(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
-            f"`symmetry` is not JSON by `to_json`, but {str(text)[:120]!r}."
+            f"`symmetry` must be JSON text from `to_json`, but is {str(text)[:120]!r}."
         ) from error
 
 

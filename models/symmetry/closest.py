@@ -1,14 +1,13 @@
 """The element of a symmetry's group that brings one point closest to another.
 
-A group of up to 1,000 elements is gone through. Of a larger one each block in turn is assigned by the cost of every
-pair of components (Kuhn 1955), with the others as they are, until nothing changes: exact for blocks that share no
-variable, as long as each variable has one axis of the components. Layers of a network share weights, and are started
-from several elements.
+All elements of a group of up to 1,000 are tried. In a larger group, one block after the other is assigned by the cost
+of every pair of components (Kuhn 1955), until nothing changes. This is exact for blocks that share no variable, if each
+variable has one axis of components. Layers of a network share weights, so they start from several elements.
 
 One labelling for every draw by itself: components in order of size, signs positive.
 
-Unlike an alignment, which matches draws with one another, the rule looks at one draw alone. So it may be used where
-a draw must not know of others: in simulation-based calibration the truth is labelled as any draw is.
+Unlike an alignment, which matches draws with one another, the rule uses only one draw. So it can be used where
+draws have to be treated separately: simulation-based calibration labels the truth like any draw.
 """
 
 import math
@@ -25,10 +24,10 @@ from .group import Group
 from .plain import plain_view
 from .rotation import Rotation, varimax
 
-ENUMERATED = 1000  # Elements that are all tried.
-SWEEPS = 20  # Over blocks that share variables, at most.
+ENUMERATED = 1000  # Maximum number of elements that are all tried.
+SWEEPS = 20  # Maximum number of sweeps over blocks that share variables.
 STARTS = 10
-"""Random elements from which several blocks are assigned too: what comes first can lead astray."""
+"""Number of random elements from which several blocks start too, because one start may end in a poor assignment."""
 
 Values = Mapping[str, Any]
 
@@ -36,8 +35,8 @@ Values = Mapping[str, Any]
 def closest(symmetry: Symmetry, values: Values, reference: Values, scale: Values) -> Element:
     """Find the element by which values (*event) come closest to a reference, differences divided by a positive scale.
 
-    The blocks have finitely many elements. Of elements that bring them equally close it is the first in order, the
-    identity before all; it has no leading axes.
+    The blocks have finitely many elements. If several elements bring them equally close, the first one is returned; the
+    identity comes first. The element has no leading axes.
     """
     group = Group(symmetry, {name: np.shape(value) for name, value in values.items()})
     moving = {name for block in symmetry for name in block.variables}
@@ -85,7 +84,7 @@ def _candidates(
     best: Element,
     place: int,
 ) -> list[Part]:
-    """Parts of a block among which the best one is: all of few, else the assignment of components."""
+    """Return candidates for the best part of a block: all parts if there are few, else the assignment of components."""
     if not isinstance(best[place], Permuted) or block.log_order(size) <= math.log(ENUMERATED):
         return list(block.elements(size))
     signs = (1.0, -1.0) if block.flipped else (None,)
@@ -94,7 +93,7 @@ def _candidates(
     shapes = {n: np.shape(v) for n, v in differences(best).items()}
     view = plain_view((block,), shapes)
     for shift in range(size):
-        order = np.roll(components, -shift)  # component i is component i + shift
+        order = np.roll(components, -shift)  # Component i of the result is component i + shift.
         for number, sign in enumerate(signs):
             part = Permuted(order, None if sign is None else np.full(size, sign))
             parts = view.stack(differences((*best[:place], part, *best[place + 1 :])), 0)
@@ -113,15 +112,15 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
     """Move draws (draw, ...) of the symmetry's variables into the labelling of the rule.
 
     A block of components is put in the order of the first of its variables that has one number per component (else of
-    the first entry of its first variable), after that number's sign has been made positive where signs may change. Of
-    a block that is all or nothing, the first entry of its first variable is made the larger one of the two. Loadings
-    that rotate are made simple by varimax first. Blocks that do not keep the posterior's density are left out, since
-    its posterior has no such labels; variables that no block moves stay as they are.
+    the first entry of its first variable), after that number's sign has been made positive where signs may change. A
+    block of whole variables moves if that makes the first entry of its first variable larger. Loadings that rotate are
+    made simple by varimax first. Blocks that do not keep the posterior's density are left out, since its posterior has
+    no such labels; variables that no block moves stay as they are.
     """
     out = dict(values)
     for block in sorted(equal_modes(symmetry), key=lambda block: block.turn):
         if isinstance(block, Rotation):
-            # From their principal axes, which do not depend on the rotation that the draws came with.
+            # Start from principal axes, which do not depend on the rotation of the sampled draws.
             first = axes_of(block.axes[block.loadings])[0] + 1
             front = np.moveaxis(out[block.loadings], first, 1).astype(np.float64)
             loadings = front.reshape(*front.shape[:2], -1)
@@ -133,8 +132,16 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
         moved = view.stack(moved, 1)
         (plain,) = view.blocks
         if block.axes:
-            moved = _in_order(plain, moved)
-        else:  # it moves as a whole or not at all
+            name = ordered_by(plain, moved)
+            flipped = name in plain.flipped
+            key = _number_of_each(plain, name, moved)
+            order = np.argsort(np.abs(key) if flipped else key, axis=1)
+            signs = None
+            if plain.flipped:
+                signed = key if flipped else _number_of_each(plain, plain.flipped[0], moved)
+                signs = np.where(along(signed, order) < 0, -1.0, 1.0)
+            moved = plain.act(moved, order, signs)
+        else:  # The block moves as a whole or not at all.
             name = block.variables[0]
             draws = len(moved[name])
             whole = plain.act(moved, np.ones(draws, bool))
@@ -152,21 +159,8 @@ def ordered_by(block: Block, values: Values) -> str:
     return (single or list(plain.axes))[0]
 
 
-def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:
-    """Put a block's components in order."""
-    name = ordered_by(block, values)
-    flipped = name in block.flipped
-    key = _number_of_each(block, name, values)
-    order = np.argsort(np.abs(key) if flipped else key, axis=1)
-    if not block.flipped:
-        return block.act(values, *Permuted(order)[:1])
-    signed = key if flipped else _number_of_each(block, block.flipped[0], values)
-    signs = np.where(along(signed, order) < 0, -1.0, 1.0)
-    return block.act(values, *Permuted(order, signs))
-
-
 def _number_of_each(block: Block, name: str, values: Values) -> np.ndarray:
-    """A number of each component, (draw, component): the first that a variable has."""
+    """Return the first entry of each component of a variable, (draw, component)."""
     first = axes_of(block.axes[name])[0] + 1
     moved = np.moveaxis(values[name], first, 1)
     return moved.reshape(*moved.shape[:2], -1)[:, :, 0]

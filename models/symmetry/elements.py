@@ -1,8 +1,8 @@
 """Elements of a symmetry's group: one part for each block, in the symmetry's order.
 
-A part's arrays have the leading axes of the draws that it moves, so that one element is as many group elements as
-there are draws. Convention: component i of the result is component ``permutation[i]``, times ``signs[i]``, times
-``factors[i]``. A matrix gives component i of the result the sum over j of ``matrix[i, j]`` times component j.
+A part's arrays have the leading axes of the draws that it moves, so one element holds a group element for each draw.
+Convention: component i of the result is component ``permutation[i]``, times ``signs[i]``, times ``factors[i]``. A
+matrix gives component i of the result the sum over j of ``matrix[i, j]`` times component j.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-_LONG = 256  # From so many entries a draw on, one `take` a draw is faster than one for all.
+_LONG = 256  # With at least this many entries per draw, one `take` per draw is faster than one for all draws.
 
 
 def take(values: Any, permutation: np.ndarray, axis: int) -> Any:
@@ -28,7 +28,7 @@ def take(values: Any, permutation: np.ndarray, axis: int) -> Any:
 
 def gather(values: np.ndarray, permutation: np.ndarray, axis: int) -> np.ndarray:
     """Reorder axis `axis` of each draw (draw, *event) by its own permutation (draw, component)."""
-    if axis == 0:  # whole rows, of all draws at once
+    if axis == 0:  # Take whole rows of all draws at once.
         starts = np.arange(len(permutation))[:, None] * permutation.shape[1]
         rows = values.reshape(permutation.size, -1)
         return np.take(rows, (permutation + starts).ravel(), axis=0).reshape(values.shape)
@@ -50,7 +50,7 @@ def scale(values: Any, factors: Any, axis: int) -> Any:
 def rotate(values: Any, matrix: Any, axis: int) -> Any:
     """Replace the components along an axis of the event by sums of them, by matrices (*lead, component, component)."""
     module, lead = module_of(values), matrix.ndim - 2
-    # Components last, as loadings have them: rows times the transposed matrix, without copies.
+    # With components last, as in loadings, rows times the transposed matrix need no copies.
     last = module.moveaxis(values, lead + axis, -1)
     rows = last.reshape(*last.shape[:lead], -1, last.shape[-1])
     turned = module.matmul(rows, module.asarray(np.swapaxes(matrix, -1, -2), values.dtype))
@@ -73,7 +73,7 @@ def along(values: np.ndarray, permutation: np.ndarray | None) -> np.ndarray:
 
 
 def module_of(values: Any) -> Any:
-    """NumPy or `jax.numpy`, without loading JAX for arrays of NumPy's."""
+    """Return NumPy or `jax.numpy`, without loading JAX for NumPy arrays."""
     return values.__array_namespace__() if hasattr(values, "__array_namespace__") else np
 
 
@@ -82,7 +82,7 @@ def _by_draw(swapped: np.ndarray, values: Any) -> np.ndarray:
 
 
 def _beside(components: Any, values: Any, axis: int) -> Any:
-    """Give components (*lead, component) the axes of values, theirs in the place of `axis`."""
+    """Reshape components (*lead, component) to broadcast against values, with the components along `axis`."""
     lead = components.ndim - 1
     shape = [*components.shape[:-1], *[1] * (values.ndim - lead)]
     shape[lead + axis] = components.shape[-1]
@@ -122,7 +122,7 @@ Element = tuple[Part, ...]
 
 
 def permuted_parts(element: Element) -> tuple[Permuted, ...]:
-    """Those parts of an element that permute."""
+    """Return the parts of an element that permute."""
     return tuple(part for part in element if isinstance(part, Permuted))
 
 
@@ -145,7 +145,7 @@ def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Pa
 
 
 def in_order(rotation: Rotated, part: Permuted) -> Rotated:
-    """A rotation after which components are ordered, and change their signs, as a part does."""
+    """Return a rotation, followed by the order and the signs of a part."""
     matrix = np.take_along_axis(rotation.matrix, part.permutation[..., None], -2)
     return Rotated(matrix if part.signs is None else matrix * part.signs[..., None])
 

@@ -20,13 +20,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.card import in_brief
 
-SHOWN = 4  # Most names in a sentence.
+SHOWN = 4  # Maximum number of names in a sentence.
 
-DECLARED = "onebasin could not verify it, because no program or model is at hand"
+DECLARED = "onebasin could not verify it, because no program or model is available"
 """The evidence for a symmetry that a file does not declare."""
 UNRECORDED = (
-    "declared, not checked: this file records no check of it against the log density and it cannot be checked here, "
-    "as there is no program; `check_symmetry` and `onebasin sample --exchangeable` check"
+    "declared but not checked: the file records no check on the log density, and onebasin cannot check it here, "
+    "because there is no program; use `check_symmetry` or `onebasin sample --exchangeable`"
 )
 """The evidence for a symmetry that a file declares without a recorded check."""
 
@@ -35,16 +35,14 @@ UNRECORDED = (
 class Evidence:
     """The extent and the results of a check."""
 
-    points: int = 0  # random points at which the log density was compared
-    draws: int = 0  # draws of the posterior at which it was compared
-    refuted: str = ""  # what a draw contradicts, if anything
-    unresolved: tuple[
-        str, ...
-    ] = ()  # blocks not checked, for rounding or without a finite log density
-    derived: tuple[str, ...] = ()  # derived quantities that move as declared
-    random: tuple[str, ...] = ()  # derived quantities with random numbers, which cannot be compared
-    left_behind: tuple[str, ...] = ()  # derived quantities that change, but that no block moves
-    skipped: tuple[str, ...] = ()  # what was not checked, and why
+    points: int = 0  # Random points at which the log density was compared.
+    draws: int = 0  # Draws of the posterior at which it was compared.
+    refuted: str = ""  # The contradiction at a draw, if any.
+    unresolved: tuple[str, ...] = ()  # Blocks that rounding or infinite densities leave unchecked.
+    derived: tuple[str, ...] = ()  # Derived quantities that move as declared.
+    random: tuple[str, ...] = ()  # Derived quantities that use random numbers.
+    left_behind: tuple[str, ...] = ()  # Derived quantities that change, but that no block moves.
+    skipped: tuple[str, ...] = ()  # Quantities that were not checked, and why.
 
     @property
     def holds(self) -> bool:
@@ -66,21 +64,21 @@ class Evidence:
         """A warning, empty if all was checked and holds."""
         if self.refuted:
             return (
-                f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
-                "but nothing is aligned by it. Declare what moves together completely, with `--exchangeable`."
+                f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are "
+                "valid, but not aligned. Declare every variable that moves together, with `--exchangeable`."
             )
         parts = []
         if self.unresolved:
             parts.append(
-                f"the density was not checked for {in_brief(self.unresolved, SHOWN)}, since rounding hides what "
-                "would change or it is nowhere finite (drop constants that are added to `target`)"
+                f"the density was not checked for {in_brief(self.unresolved, SHOWN)}, because rounding would hide a "
+                "change or the density is not finite (drop constants that are added to `target`)"
             )
         if not self.draws:
             parts.append("it was tried at random points, not at draws")
         if self.left_behind:
             parts.append(
-                f"{in_brief(self.left_behind, SHOWN)} would change with the components and stays behind when they are "
-                "aligned (declare it too, or do not average it)"
+                f"alignment does not move {in_brief(self.left_behind, SHOWN)}, which would change with the components "
+                "(declare such quantities too, or do not average them)"
             )
         parts += self.skipped
         return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
@@ -103,12 +101,12 @@ class Evidence:
         )
 
     def to_json(self) -> str:
-        """Write it as a posterior keeps it."""
+        """Return the JSON text that a posterior stores."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Evidence | None:
-        """Read what `to_json` wrote; None if it is something else."""
+        """Read JSON text from `to_json`; None for any other text."""
         try:
             return TypeAdapter(cls).validate_json(text)
         except ValidationError:
@@ -119,10 +117,10 @@ def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-ROUNDINGS = 16.0  # The ratio to the estimate of rounding above which a change counts as one.
+ROUNDINGS = 16.0  # Ratio to the estimated rounding error above which a change is real.
 BLIND = 0.1
-"""Nats of rounding above which a point tells nothing: a part of a model that is missed changes it by more."""
-PERTURBATIONS = 3  # Smallest changes of a point that are tried, where they are needed.
+"""Rounding in nats above which a point is uninformative; a forgotten part of a model changes the density by more."""
+PERTURBATIONS = 3  # Number of smallest changes of a point that are tried, if they are needed.
 
 Values = Mapping[str, Any]
 Measure = Callable[[Values], Float[np.ndarray, " point"] | None]
@@ -130,17 +128,17 @@ Measure = Callable[[Values], Float[np.ndarray, " point"] | None]
 
 @dataclass(frozen=True)
 class Changes:
-    """The effect of moving the points, point by point."""
+    """The effect of a move at each point."""
 
     size: Float[np.ndarray, " point"]
-    """(point,): Change in nats; infinite where only one of both is finite, NaN if it tells nothing."""
+    """(point,): Change in nats; infinite if only one log density is finite, NaN if the point is uninformative."""
     real: Bool[np.ndarray, " point"]
     """(point,): Whether the change is beyond tolerance and rounding."""
-    telling: Bool[np.ndarray, " point"]  # (point,): Whether the point tells anything.
+    telling: Bool[np.ndarray, " point"]  # (point,): Whether the point is informative.
 
     @property
     def largest(self) -> float:
-        """The largest change; NaN if no point tells anything."""
+        """The largest change; NaN if no point is informative."""
         return float(self.size[self.telling].max()) if self.telling.any() else float("nan")
 
 
@@ -153,7 +151,7 @@ def changes(
 ) -> Changes:
     """Compare log densities (point,) at points (point, ...) with those at the same points moved.
 
-    `measure` is the log density, for estimates of rounding; `tolerance` are nats that a change may have in any case.
+    `measure` is the log density, for estimates of rounding; `tolerance` is the change in nats that is always allowed.
     """
     kinds = [np.asarray(value).dtype for value in values.values()]
     eps = max((float(np.finfo(k).eps) for k in kinds if k.kind == "f"), default=2.2e-16)
@@ -176,7 +174,7 @@ def changes(
 def _noise(
     measure: Measure, values: Values, before: Float[np.ndarray, " point"], eps: float
 ) -> Float[np.ndarray, " point"]:
-    """Largest change of the log density by changes of the points in their last digits."""
+    """Return the largest change of the log density if the last digits of the points change."""
     rng = np.random.default_rng(0)
     noise = np.zeros(len(before))
     for _ in range(PERTURBATIONS):

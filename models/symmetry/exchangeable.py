@@ -33,7 +33,7 @@ class Permuting(Block[Permuted]):
     turn = 0
 
     def identity(self, lead: tuple[int, ...], size: int) -> Permuted:
-        """The identity."""
+        """Return the identity."""
         order = np.broadcast_to(np.arange(size), (*lead, size)).copy()
         return Permuted(order, np.ones((*lead, size)) if self.flipped else None)
 
@@ -44,7 +44,7 @@ class Permuting(Block[Permuted]):
         return Permuted(order, signs)
 
     def elements(self, size: int) -> list[Permuted]:
-        """Every permutation, with all signs if there are flips."""
+        """Return every permutation, with all signs if there are flips."""
         orders = [np.array(order) for order in permutations(range(size))]
         if not self.flipped:
             return [Permuted(order) for order in orders]
@@ -52,18 +52,18 @@ class Permuting(Block[Permuted]):
         return [Permuted(order, choice) for order in orders for choice in signs]
 
     def log_order(self, size: int) -> float:
-        """Logarithm of the number of permutations, times that of signs."""
+        """Return the logarithm of the number of permutations, times that of signs."""
         return math.lgamma(size + 1) + (size * math.log(2) if self.flipped else 0.0)
 
     def compose(self, first: Permuted, then: Permuted, beside: object) -> Permuted:
-        """The element that acts like `first` followed by `then`."""
+        """Return the element that acts like `first` followed by `then`."""
         permutation = along(first.permutation, then.permutation)
         if first.signs is None or then.signs is None:
             return Permuted(permutation)
         return Permuted(permutation, along(first.signs, then.permutation) * then.signs)
 
     def inverse(self, part: Permuted, beside: object) -> Permuted:
-        """The inverse of an element."""
+        """Return the inverse of an element."""
         back = np.argsort(part.permutation, axis=-1)
         return Permuted(back, None if part.signs is None else along(part.signs, back))
 
@@ -136,7 +136,7 @@ class Exchangeable(Permuting):
     def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
         """Move draws (*lead, *event): component i of the result is component `permutation[i]`, times `signs[i]`.
 
-        Permutations of 0, 1, ..., H - 1 and signs are of shape (*lead, component), with NumPy or JAX; signs only with
+        Permutations of 0, 1, ..., H - 1 and signs have the shape (*lead, component), in NumPy or JAX; signs need
         `flips`. Variables of the block that are present are moved; all values are returned.
         """
         if signs is not None and not self.flipped:
@@ -168,7 +168,7 @@ class Exchangeable(Permuting):
         return f"permutations of {', '.join(n + part for n, part in moved.items())}{flips}"
 
     def restricted(self, names: Iterable[str]) -> Exchangeable | None:
-        """The block restricted to some variables; None if it moves none of them."""
+        """Return the block restricted to some variables; None if it moves none of them."""
         kept = set(names) & set(self.variables)
         if not kept:
             return None
@@ -192,7 +192,7 @@ class Exchangeable(Permuting):
         return marks
 
     def whole(self, shapes: Shapes) -> Exchangeable:
-        """The same block, with a plain axis instead of a part that covers all of it."""
+        """Return the block with a plain axis in place of a part that covers the whole axis."""
 
         def known(name: str, place: Place) -> Place:
             if not isinstance(place, AxisPart) or place.axis >= len(shapes[name]):
@@ -218,11 +218,11 @@ MEMBER = re.compile(r"(?P<sign>1-|-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:
 
 
 class Member(NamedTuple):
-    """A variable or positions of one, perhaps its negative or complement; indices are from 0 within a draw."""
+    """A variable or positions in it, perhaps negated or complemented; indices count from 0 within a draw."""
 
     name: str
     at: tuple[int | slice, ...]
-    sign: str = ""  # "-" or "1-"
+    sign: str = ""  # "-" or "1-".
 
     @classmethod
     def read(cls, text: str) -> Member:
@@ -231,14 +231,14 @@ class Member(NamedTuple):
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
             raise ArgumentError(
-                f"`tuples` has the member {text!r}; write a variable, or positions of one counted from 0: mu1, "
+                f"`tuples` has the invalid member {text!r}; write a variable, or positions in it, counted from 0: mu1, "
                 "theta[2], A[0,1], A[:,1], -eta for a change of sign, and 1-p for a complement."
             )
         index = tuple(slice(None) if p == ":" else int(p) for p in places if p)
         return cls(found["name"], index, found["sign"] or "")
 
     def of(self, values: Values, lead: int) -> Any:
-        """The member's entries (*lead, ...)."""
+        """Return the member's entries (*lead, ...)."""
         return self.turned(values[self.name][(slice(None),) * lead + self.at])
 
     def turned(self, piece: Any) -> Any:
@@ -261,7 +261,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Counterparts(Permuting):
-    """Interchangeable components that are separate parameters, or single positions of one.
+    """Interchangeable components that are separate parameters, or single positions of a parameter.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class Counterparts(Permuting):
         ``(("mu1", "mu2"), ("sigma1", "sigma2"))``. A member is a variable, or positions of one, counted from 0:
         ``theta[2]``, ``A[0,1]``, ``A[:,1]``. Members of a tuple have equal shapes. The tuple ``("eta", "-eta")`` is a
         parameter that changes its sign when the two components change places; ``("se", "1-sp")`` are two
-        probabilities; each takes the place of the other's complement.
+        probabilities; each becomes the complement of the other.
     along : mapping of str to int or tuple of int
         Variables that hold all components along an axis, as `axes` of `Exchangeable`, such as a simplex.
     flips : bool or tuple of str
@@ -314,7 +314,7 @@ class Counterparts(Permuting):
         check_names("complements", self.complements)
         if len({len(members) for members in self.tuples}) != 1:
             raise ArgumentError(
-                "`tuples` needs at least one tuple, and all of one length, a member for each component; got "
+                "`tuples` needs at least one tuple, and all must have one member per component; got "
                 f"{self.tuples!r}."
             )
         if self.num_components < 2:
@@ -323,11 +323,11 @@ class Counterparts(Permuting):
         for name in (*self.along, *self.complements):
             if name in named:
                 raise ArgumentError(
-                    f"`tuples` names {name}, which moves in another way too; name every variable in one place."
+                    f"`tuples` names {name}, which also moves in another way; name every variable only once."
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
-                f"`flips` names {next(iter(self.reflected))}, whose sign changes with the exchange; leave it out."
+                f"`flips` names {next(iter(self.reflected))}, whose sign already changes in the exchange; omit it."
             )
 
     @property
@@ -350,7 +350,7 @@ class Counterparts(Permuting):
         }
 
     def sources(self, name: str) -> tuple[str, ...]:
-        """The variables of a name in the stacked view."""
+        """Return the variables of a name in the stacked view."""
         own = self.members.get(name)
         return tuple(dict.fromkeys(member.name for member in own)) if own else (name,)
 
@@ -371,7 +371,7 @@ class Counterparts(Permuting):
                 out[name] = module_of(pieces[0]).stack(pieces, axis=lead)
             elif any(there):
                 raise ArgumentError(
-                    f"`values` holds only a part of {name}, which the symmetry moves together; keep all of it."
+                    f"`values` has only some members of {name}, which the symmetry moves together; give all of them."
                 )
         return out
 
@@ -416,7 +416,7 @@ class Counterparts(Permuting):
         return f"exchanges of {', '.join(moved)}{flips}{also}"
 
     def restricted(self, names: Iterable[str]) -> Block[Permuted] | None:
-        """The block restricted to some variables; None if it moves none of them."""
+        """Return the block restricted to some variables; None if it moves none of them."""
         there = set(names)
         kept = {n for n, own in self.members.items() if {m.name for m in own} <= there}
         plain = self.stacked.restricted({*kept, *there - set(self.members)})
@@ -433,7 +433,7 @@ class Counterparts(Permuting):
     def check(self, shapes: Shapes) -> None:
         """Reject shapes that it cannot move.
 
-        These have a missing or repeated variable or position, members of a tuple with unequal shapes, or an axis whose
+        It rejects missing and repeated variables or positions, tuples with members of unequal shapes, and axes whose
         length is not the number of components.
         """
         self.check_names(shapes)
@@ -449,7 +449,7 @@ class Counterparts(Permuting):
         self.stacked.check(view)
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Mark the entries that it moves. Rejects missing positions and entries in two tuples."""
+        """Mark the entries that it moves; reject missing positions and entries in two tuples."""
         marks = {name: np.zeros(shapes[name], np.intp) for name in self.variables}
         for name in (*self.along, *self.complements):
             marks[name][...] += 1
@@ -464,6 +464,6 @@ class Counterparts(Permuting):
                     ) from None
                 if marks[member.name].max(initial=0) > 1:
                     raise ArgumentError(
-                        f"`symmetry` lists some entries of {member.name} twice: list each entry once."
+                        f"`symmetry` lists some entries of {member.name} twice; list each entry once."
                     )
         return {name: np.asarray(mark > 0) for name, mark in marks.items()}

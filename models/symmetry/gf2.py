@@ -1,8 +1,8 @@
-"""Linear algebra over GF(2), of vectors that are integers: an entry a bit."""
+"""Linear algebra over GF(2); vectors are integers with one bit per entry."""
 
 from collections.abc import Callable, Iterable, Sequence
 
-MOST_SPANNED = 16  # Dimensions up to which all elements of a space are looked at.
+MOST_SPANNED = 16  # Maximum dimension of a space whose elements are all used.
 
 
 def parity(vector: int) -> int:
@@ -11,19 +11,19 @@ def parity(vector: int) -> int:
 
 
 def bits(vector: int) -> list[int]:
-    """Places of the bits that are set."""
+    """Return the positions of the bits that are set."""
     return [place for place in range(vector.bit_length()) if vector >> place & 1]
 
 
 def reduce(vector: int, echelon: Sequence[int]) -> int:
-    """The remainder of a vector modulo a basis in echelon form; 0 if it lies in its span."""
+    """Return the remainder of a vector modulo a basis in echelon form; 0 if it lies in its span."""
     for row in echelon:
         vector = min(vector, vector ^ row)
     return vector
 
 
 def echelon(vectors: Iterable[int]) -> list[int]:
-    """A basis of the span, in which every vector has a leading bit of its own; the highest first."""
+    """Return a basis of the span in which all vectors have different leading bits, the highest first."""
     rows: list[int] = []
     for vector in vectors:
         left = reduce(vector, rows)
@@ -33,7 +33,7 @@ def echelon(vectors: Iterable[int]) -> list[int]:
 
 
 def span(basis: Sequence[int]) -> list[int]:
-    """Every element of the space that a basis spans, 0 first."""
+    """Return every element of the space that a basis spans, 0 first."""
     found = [0]
     for vector in basis:
         found += [each ^ vector for each in found]
@@ -41,7 +41,7 @@ def span(basis: Sequence[int]) -> list[int]:
 
 
 def orthogonal(vectors: Iterable[int], size: int) -> list[int]:
-    """A basis of what has an even overlap with every vector."""
+    """Return a basis of all vectors that have an even overlap with every given one."""
     space = [1 << place for place in range(size)]
     for vector in vectors:
         space = kept_by(space, vector)
@@ -49,16 +49,16 @@ def orthogonal(vectors: Iterable[int], size: int) -> list[int]:
 
 
 def kept_by(space: Sequence[int], check: int) -> list[int]:
-    """A basis of those elements of a space that have an even overlap with one vector."""
+    """Return a basis of the elements of a space that have an even overlap with a vector."""
     even = [vector for vector in space if not parity(vector & check)]
     odd = [vector for vector in space if parity(vector & check)]
     return even + [odd[0] ^ vector for vector in odd[1:]]
 
 
 def least_basis(basis: Sequence[int], weight: Callable[[int], float]) -> list[int]:
-    """A basis of the same space whose vectors weigh least: the greedy one of all elements, as in a matroid.
+    """Return the basis of least total weight, chosen greedily from all elements, as in a matroid.
 
-    Beyond `MOST_SPANNED` dimensions, of the sums of two alone.
+    Above `MOST_SPANNED` dimensions, it is chosen only from the given vectors and sums of two.
     """
     rows = echelon(basis)
     if len(rows) <= MOST_SPANNED:

@@ -23,14 +23,13 @@ from .elements import Element, Part, Permuted, Shapes
 class Group:
     """The group of a symmetry.
 
-    Rejected is a block that names a variable that is not there, an axis that the variable does not have, axes of
-    unequal length, or an axis that another block already moves in its turn; and `complements` with other than two
-    parts.
+    It rejects blocks that name a missing variable or axis, axes of unequal length, or an axis that another block
+    already moves in the same turn. It also rejects `complements` unless there are two components.
     """
 
     symmetry: Symmetry  # Its blocks.
     shapes: Shapes
-    """The shape of each variable in one draw; variables that no block moves may be there too."""
+    """Shape of each variable in one draw, perhaps with variables that no block moves."""
 
     def __post_init__(self) -> None:
         """Check the symmetry against the shapes."""
@@ -48,7 +47,7 @@ class Group:
                             both = f"{place_in_words(other, name)} and {both}, which overlap"
                         raise ArgumentError(f"`symmetry` has two blocks that move {both}.")
                 others += places_of(places)
-        # Two blocks of which one has counterparts, and the other moves the same entries.
+        # One of two blocks has counterparts, and both move the same entries.
         for first, second in combinations(self.symmetry, 2):
             if first.stacked is first and second.stacked is second:
                 continue
@@ -56,7 +55,7 @@ class Group:
             for name in (n for n in marks if n in more and (marks[n] & more[n]).any()):
                 raise ArgumentError(
                     f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}; "
-                    "give one block all that moves together."
+                    "combine them into one block."
                 )
 
     @property
@@ -74,15 +73,15 @@ class Group:
         return tuple(block.identity(lead, size) for block, size in self._sized())
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...] = ()) -> Element:
-        """Draw elements evenly; factors of a `Rescalable` block are standard log-normal."""
+        """Draw elements uniformly; factors of a `Rescalable` block are standard log-normal."""
         return tuple(block.random(rng, lead, size) for block, size in self._sized())
 
     def act(self, element: Element, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Move draws (*lead, *event), each by its own element; rejects draws that lack a variable of a block."""
+        """Move draws (*lead, *event), each by its own element; reject draws that lack a variable of a block."""
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
-                f"`values` lacks {', '.join(absent)}, which the symmetry moves; it holds "
+                f"`values` lacks {', '.join(absent)}, which the symmetry moves; it has "
                 f"{', '.join(values) or 'nothing'}."
             )
         out = dict(values)
@@ -100,17 +99,18 @@ class Group:
     def inverse(self, element: Element) -> Element:
         """Return the element that undoes this one."""
         inverted: list[Part] = list(element)
-        for place in self._in_turn():  # scaling is undone in the places that permuting back gives
+        # Scaling is undone at the places after the inverse permutation.
+        for place in self._in_turn():
             block = self.symmetry[place]
             other = self._permutation_beside(block, tuple(inverted))
             inverted[place] = block.inverse(element[place], other)
         return tuple(inverted)
 
     def elements(self) -> Iterator[Element]:
-        """Go through every element, the identity first; rejects infinitely many, or more than 10 million."""
+        """Yield every element, beginning with the identity; reject groups of more than 10 million elements."""
         if self.log_order > math.log(1e7):
             raise ArgumentError(
-                f"The group has exp({self.log_order:.4g}) elements, too many to go through; "
+                f"The group has exp({self.log_order:.4g}) elements, which are too many to list; "
                 "draw some with `random`."
             )
         yield from product(*(block.elements(size) for block, size in self._sized()))
@@ -119,34 +119,36 @@ class Group:
         return zip(self.symmetry, self.sizes, strict=True)
 
     def _in_turn(self) -> list[int]:
-        """Places of the blocks in the order in which they act."""
+        """Return the indices of the blocks in the order in which they act."""
         return sorted(range(len(self.symmetry)), key=lambda place: self.symmetry[place].turn)
 
     def _permutation_beside(self, block: Block[Any], element: Element) -> np.ndarray | None:
-        """The permutation, if any, by which another block moves the same components."""
+        """Return the permutation, if any, by which another block moves the same components."""
         for other, part in zip(self.symmetry, element, strict=True):
             if other is not block and other.moved & block.moved and isinstance(part, Permuted):
                 return part.permutation
         return None
 
 
-EXACT = 1e6  # Largest number of copies that is written out.
+EXACT = 1e6  # Maximum number of copies that is printed exactly.
 
 
 def in_words(symmetry: Symmetry) -> str:
-    """Say what a symmetry moves; empty if it moves nothing."""
+    """Describe the moves of a symmetry; empty if it moves nothing."""
     return "; ".join(block.describe() for block in symmetry)
 
 
 def copies(symmetry: Symmetry, shapes: Shapes) -> str:
-    """Say how many copies a symmetry makes of every mode; empty if it makes none."""
+    """Report the number of copies that a symmetry makes of every mode; empty if it makes none."""
     moving = equal_modes(symmetry)
     if not moving:
         return ""
     names = {name for block in moving for name in block.variables}
     order = Group(moving, {name: shapes[name] for name in names}).log_order
     if math.isinf(order):
-        return "a continuum of equal points, which rotations make of every mode"
+        return (
+            "a continuum of equal points in place of every mode, because rotations are continuous"
+        )
     if order <= math.log(EXACT):
         return f"{round(math.exp(order)):,} equal copies of every mode"
     exponent, rest = divmod(order / math.log(10), 1)

@@ -27,9 +27,7 @@ class _Cut(NamedTuple):
     word: str
     positions: np.ndarray
     shape: tuple[int, ...]
-    places: tuple[
-        Place, ...
-    ]  # axes or parts of the variable for which the first of these axes stand
+    places: tuple[Place, ...]  # the variable's axes or parts that the first of these axes represent
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ class PlainView:
     pieces: tuple[Piece, ...] = ()
 
     def sources(self, name: str) -> tuple[str, ...]:
-        """The variables for which a name of the view stands."""
+        """Return the variables that a name of the view represents."""
         found = [piece.source for piece in self.pieces if piece.name == name]
         tied = [n for block in self.declared if (n := block.sources(name)) != (name,)]
         return (found[0],) if found else tied[0] if tied else (name,)

@@ -28,15 +28,15 @@ Loadings = Float[np.ndarray, "draw component row"]
 Rotations = Float[np.ndarray, "draw component component"]
 
 SWEEPS, TURNED = 100, 1e-9
-"""Largest number of sweeps over all pairs, and the angle in radians below which a pair has converged."""
+"""Maximum number of sweeps over all pairs, and the angle in radians below which a pair has converged."""
 STEPS, STEP = 300, 1e-6
-"""Largest number of steps of `refine`, and the step in radians below which a draw has converged."""
+"""Maximum number of steps of `refine`, and the step in radians below which a draw has converged."""
 FRESH = 3
 """Number of steps between updates of the curvature. It is odd, because some draws cycle in two steps."""
 LARGE = 0.7  # Largest angle of a step, in radians.
 FLAT = 0.02
-"""Least curvature of a plane of two components, relative to that of two simple ones of the same size."""
-_CACHE = 2**19  # Bytes of loadings that are climbed with at a time and fit in a core's cache.
+"""Minimum curvature of a plane of two components, relative to two simple components of the same size."""
+_CACHE = 2**19  # Bytes of loadings that are processed at a time, which fit in a core's cache.
 
 
 def criterion(loadings: Loadings) -> Float[np.ndarray, " draw"]:
@@ -109,7 +109,7 @@ def _climb(loadings: Loadings, start: Rotations) -> Rotations:
             break
         here, slope, towards = here[moving], slope[moving], towards[moving]
         length, inverse = length[moving], inverse[moving]
-    turns = nearest_rotation(turns)  # rounding would change the log density
+    turns = nearest_rotation(turns)  # Rounding errors would change the log density.
     # Draws that did not converge, or whose criterion fell, are turned pair by pair instead.
     lost = last < first * (1 - 1e-12)
     lost[climbing] = True
@@ -167,8 +167,8 @@ class Rotation(Block[Rotated]):
     Parameters
     ----------
     axes : mapping of str to int or tuple of int
-        Variable name to axis; to several axes where the matrix acts on each of them, such as both axes of a covariance
-        matrix of factors. The first variable has one.
+        Variable name to axis, or to several axes if the matrix acts on each of them, such as both axes of a covariance
+        matrix of factors. The first variable has one axis.
 
     Raises
     ------
@@ -250,7 +250,7 @@ class Rotation(Block[Rotated]):
         return f"rotations of {', '.join(self.variables)}"
 
     def restricted(self, names: Iterable[str]) -> Rotation | None:
-        """The block as it acts on some variables alone; None if none with one axis is left."""
+        """Return the block restricted to some variables; None if no variable with one axis is left."""
         there = set(names)
         kept = {name: places for name, places in self.axes.items() if name in there}
         first = sorted(kept, key=lambda name: len(axes_of(kept[name])))
@@ -259,29 +259,31 @@ class Rotation(Block[Rotated]):
         return Rotation({name: kept[name] for name in dict.fromkeys((first[0], *kept))})
 
     def identity(self, lead: tuple[int, ...], size: int) -> Rotated:
-        """The identity."""
+        """Return the identity."""
         return Rotated(np.broadcast_to(np.eye(size), (*lead, size, size)).copy())
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Rotated:
-        """Draw orthogonal matrices evenly, reflections among them (Mezzadri 2007, Notices of the AMS 54(5))."""
+        """Draw orthogonal matrices uniformly, including reflections (Mezzadri 2007, Notices of the AMS 54(5))."""
         q, r = np.linalg.qr(rng.standard_normal((*lead, size, size)))
         return Rotated(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
 
     def log_order(self, size: int) -> float:
-        """Infinite; log 2 for a single component, which has two signs."""
+        """Return infinity, or log 2 for a single component, which has two signs."""
         return math.inf if size > 1 else math.log(2)
 
     def compose(self, first: Rotated, then: Rotated, beside: object) -> Rotated:
-        """The element that acts like `first` followed by `then`."""
+        """Return the element that acts like `first` followed by `then`."""
         return Rotated(then.matrix @ first.matrix)
 
     def inverse(self, part: Rotated, beside: object) -> Rotated:
-        """The inverse of an element."""
+        """Return the inverse of an element."""
         return Rotated(np.swapaxes(part.matrix, -1, -2))
 
     def of_variances(self, part: Rotated) -> None:
-        """Raise an error: variances alone do not determine the variances after a rotation."""
-        raise ArgumentError("`Rotation` moves no variances: these need covariances; rotate draws.")
+        """Raise an error, because the variances after a rotation depend on covariances too."""
+        raise ArgumentError(
+            "`Rotation` cannot move variances without covariances; rotate the draws instead."
+        )
 
     def check(self, shapes: Shapes) -> None:
         """Reject shapes that it cannot move, and loadings with fewer rows than components."""
@@ -290,5 +292,5 @@ class Rotation(Block[Rotated]):
         if entries < size * size:
             raise ArgumentError(
                 f"`symmetry` rotates {size} components of {self.loadings}, which has {entries // size} entries each; "
-                f"name loadings of {size} rows or more first."
+                f"first name loadings with at least {size} rows."
             )

@@ -19,8 +19,8 @@ from .elements import Scaled, Shapes, Swapped, along, complement, negate, scale
 class Rescalable(Block[Scaled]):
     """Positive scaling: incoming axes times a, outgoing axes divided by a.
 
-    A symmetry of only the likelihood, such as that of the weights into and out of a unit with a positively homogeneous
-    activation like ReLU. Alignment divides it out; posteriors are not invariant under it.
+    This is a symmetry of only the likelihood. An example is the scaling of weights into and out of a unit with a
+    positively homogeneous activation, such as ReLU. Alignment divides it out; posteriors are not invariant under it.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Rescalable(Block[Scaled]):
     Raises
     ------
     TypeError
-        If one does not map names to axes.
+        If an argument does not map names to axes.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Rescalable(Block[Scaled]):
             if name in out:
                 out[name] = scale(out[name], factors, axis)
         for name, axis in self.outgoing.items():
-            if name in out:  # should a variable be in both, it takes both factors
+            if name in out:  # A variable in both takes both factors.
                 out[name] = scale(out[name], 1 / factors, axis)
         return out
 
@@ -80,14 +80,14 @@ class Rescalable(Block[Scaled]):
         return f"positive scalings of {', '.join(self.variables)}"
 
     def restricted(self, names: Iterable[str]) -> Rescalable | None:
-        """The block restricted to some variables; None if it moves none of them."""
+        """Return the block restricted to some variables; None if it moves none of them."""
         kept = set(names) & set(self.variables)
         incoming = {name: axis for name, axis in self.incoming.items() if name in kept}
         outgoing = {name: axis for name, axis in self.outgoing.items() if name in kept}
         return Rescalable(incoming, outgoing) if kept else None
 
     def identity(self, lead: tuple[int, ...], size: int) -> Scaled:
-        """The identity."""
+        """Return the identity."""
         return Scaled(np.ones((*lead, size)))
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Scaled:
@@ -95,11 +95,11 @@ class Rescalable(Block[Scaled]):
         return Scaled(np.exp(rng.normal(size=(*lead, size))))
 
     def compose(self, first: Scaled, then: Scaled, beside: np.ndarray | None) -> Scaled:
-        """The element that acts like `first` followed by `then`."""
+        """Return the element that acts like `first` followed by `then`."""
         return Scaled(along(first.factors, beside) * then.factors)
 
     def inverse(self, part: Scaled, beside: np.ndarray | None) -> Scaled:
-        """The inverse of an element."""
+        """Return the inverse of an element."""
         return Scaled(1 / along(part.factors, beside))
 
 
@@ -123,7 +123,7 @@ class Whole(Block[Swapped]):
 
     @property
     def axes(self) -> Mapping[str, Axes]:
-        """None, as whole variables change."""
+        """No axes, because whole variables change."""
         return {}
 
     @property
@@ -132,7 +132,7 @@ class Whole(Block[Swapped]):
         return (*self.flipped, *self.complemented)
 
     def restricted(self, names: Iterable[str]) -> Flip | Complement | None:
-        """The block restricted to some variables; None if it moves none of them."""
+        """Return the block restricted to some variables; None if it moves none of them."""
         among = set(names)
         flipped, complemented = (
             tuple(name for name in own if name in among)
@@ -151,7 +151,7 @@ class Whole(Block[Swapped]):
         return out
 
     def identity(self, lead: tuple[int, ...], size: int) -> Swapped:
-        """The identity."""
+        """Return the identity."""
         return Swapped(np.zeros(lead, bool))
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Swapped:
@@ -159,7 +159,7 @@ class Whole(Block[Swapped]):
         return Swapped(rng.integers(0, 2, size=lead).astype(bool))
 
     def elements(self, size: int) -> list[Swapped]:
-        """Both."""
+        """Return both elements."""
         return [Swapped(np.array(False)), Swapped(np.array(True))]
 
     def log_order(self, size: int) -> float:
@@ -167,11 +167,11 @@ class Whole(Block[Swapped]):
         return math.log(2)
 
     def compose(self, first: Swapped, then: Swapped, beside: object) -> Swapped:
-        """The element that acts like `first` followed by `then`."""
+        """Return the element that acts like `first` followed by `then`."""
         return Swapped(np.logical_xor(first.swapped, then.swapped))
 
     def inverse(self, part: Swapped, beside: object) -> Swapped:
-        """The inverse of a part: itself."""
+        """Return the inverse of a part, which is the part itself."""
         return part
 
     def check(self, shapes: Shapes) -> None:
@@ -181,7 +181,7 @@ class Whole(Block[Swapped]):
 
 @dataclass(frozen=True)
 class Complement(Whole):
-    """Binary weights: every entry theta of every variable becomes 1 - theta, all together.
+    """Binary weights: all entries theta of all variables become 1 - theta at the same time.
 
     If the complement comes with an exchange of two components, it is part of their block:
     ``Exchangeable({"mu": 0}, complements=("theta",))``.
@@ -235,7 +235,7 @@ class Flip(Whole):
     TypeError
         If a name is not a string.
     ValueError
-        If there is none, or one is in both.
+        If there are no names, or a variable is in both tuples.
 
     Examples
     --------

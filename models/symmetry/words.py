@@ -3,8 +3,8 @@
 A word is one block of variables separated by commas; `read` reads it, `spell` writes it. A block that begins with @ is
 a `Rotation`; with complements only, a `Complement`; of whole variables that change sign (a colon without an axis), a
 `Flip`; with counterparts (a tilde), or components along with whole variables that change sign, `Counterparts`; any
-other is an `Exchangeable`. zsh needs quotes around brackets, as in ``'theta[0]~theta[2]'``. `Rescalable` has no word:
-networks declare it themselves.
+other is an `Exchangeable`. zsh needs quotes around brackets, as in ``'theta[0]~theta[2]'``. `Rescalable` has no word,
+because networks declare it themselves.
 """
 
 import re
@@ -28,7 +28,7 @@ from .blocks import (
 from .elements import Shapes
 from .exchangeable import MEMBER
 
-_COMMA = re.compile(r",(?![^\[\]]*\])")  # Between parts, and not between the indices of a position.
+_COMMA = re.compile(r",(?![^\[\]]*\])")  # A comma that is not inside brackets.
 _PART = re.compile(
     r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-|@)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+(?:\[[^\[\]]+\])?)*)"
 )
@@ -45,7 +45,7 @@ _SYNTAX = (
 
 
 class _Part(NamedTuple):
-    """One variable of a block, without axes if it moves as a whole."""
+    """A variable of a block; it has no axes if it moves as a whole."""
 
     name: str
     axes: tuple[Place, ...]
@@ -59,7 +59,7 @@ class _Part(NamedTuple):
 
 
 def read(word: str) -> Block:
-    """Read a block; reject a malformed part, and a variable or an axis named twice.
+    """Read a block; reject malformed parts, and variables or axes that are named twice.
 
     Examples are ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``K:0[2,2,*16],b:0[4:8]`` (a factor
     and a slice of axes), ``+-L:1,scale`` (signs of L), ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q``
@@ -69,7 +69,14 @@ def read(word: str) -> Block:
     """
     word = dotted(word)
     if word.lstrip().startswith("@"):
-        return _rotation(word)
+        parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
+        turned = {part.name: part.place for part in parts if part.axes}
+        if len(turned) < len(parts) or any(part.flips for part in parts):
+            raise ArgumentError(
+                f"`exchangeable` has {word!r}. After @, give only axes, each variable once, as rotations include "
+                f"signs: {_SYNTAX}."
+            )
+        return Rotation(turned)
     texts = [text.strip() for text in _COMMA.split(word)]
     tuples: dict[str, tuple[str, ...]] = {}
     for text in (text for text in texts if "~" in text):
@@ -90,8 +97,8 @@ def read(word: str) -> Block:
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
-            f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components. Name one "
-            f"for each component: {_SYNTAX}."
+            f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components. "
+            f"Give one variable for each component: {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
@@ -110,7 +117,7 @@ def read(word: str) -> Block:
 
 
 def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
-    """Make a symmetry of blocks, of one word, or of one word per block; reject anything else.
+    """Make a symmetry from blocks, from one declaration, or from one per block; reject anything else.
 
     The `shapes` of variables in one draw, if given, help to interpret words (`as_meant`).
     """
@@ -131,7 +138,7 @@ def spell(block: Block) -> str:
     if isinstance(block, Rotation):
         return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
-        raise ArgumentError(f"`block` is {block!r}, for which the command line has no word.")
+        raise ArgumentError(f"`block` is {block!r}, which cannot be written for `--exchangeable`.")
     members: tuple[str, ...] = ()
     whole = [n for n in block.flipped if n not in block.axes]
     if isinstance(block, Counterparts):
@@ -150,7 +157,7 @@ def spell(block: Block) -> str:
         found = _PART.fullmatch(name)
         if found is None or found["name"] != name:
             raise ArgumentError(
-                f"`block` names {name!r}, which the command line cannot spell: {_SYNTAX}."
+                f"`block` names {name!r}, which cannot be written for `--exchangeable`: {_SYNTAX}."
             )
     return ",".join([*texts, *parts.values()])
 
@@ -183,17 +190,6 @@ def as_meant(block: Block, shapes: Shapes) -> Block:
     if lengths == {None} or len(lengths) > 1:
         return Flip(tuple(block.axes), block.complemented)
     return block
-
-
-def _rotation(word: str) -> Rotation:
-    parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
-    axes = {part.name: part.place for part in parts if part.axes}
-    if len(axes) < len(parts) or any(part.flips for part in parts):
-        raise ArgumentError(
-            f"`exchangeable` has {word!r}. After @, give only axes, each variable once, as rotations include signs: "
-            f"{_SYNTAX}."
-        )
-    return Rotation(axes)
 
 
 def _part(text: str, word: str) -> _Part:

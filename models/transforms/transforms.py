@@ -2,8 +2,7 @@
 
 A weight matrix W (in, hidden) whose columns are unit vectors lives on a product of spheres. Each
 chart maps an unconstrained array to such a matrix; its `log_abs_det_jacobian` is the log density,
-on the unconstrained space, that gives the columns the measure of area on their spheres when nothing
-else is said.
+on the unconstrained space, that gives the columns the uniform measure on their spheres.
 
 The Givens chart is that of Pourzanjani et al. 2017, section 3.2: from K - 1 angles a column,
 
@@ -38,9 +37,8 @@ from numpyro.distributions.constraints import Constraint, real_matrix
 from numpyro.distributions.transforms import ParameterFreeTransform
 
 RADIUS_SD = 0.25
-"""Spread of the seamless chart's redundant radius about 1. Narrow enough to keep away from the
-origin, where the angle is undefined (4 sd), wide enough not to force a smaller step size than the
-weights do."""
+"""Spread of the seamless chart's redundant radius about 1. It is narrow enough to avoid the origin (4 sd), where the
+angle is undefined, and wide enough not to force a smaller step size than the weights."""
 _LOG_RADIUS_MASS = math.log(
     RADIUS_SD**2 * math.exp(-0.5 / RADIUS_SD**2)
     + RADIUS_SD * math.sqrt(math.pi / 2) * (1 + math.erf(1 / (RADIUS_SD * math.sqrt(2))))
@@ -55,26 +53,26 @@ LogDensity = Float[Array, "*batch"]
 
 @jax.custom_jvp
 def _log_slope(x: Raw) -> Raw:
-    """Log derivative of the logistic function 1 / (1 + exp(-x))."""
+    """Return the log derivative of the logistic function 1 / (1 + exp(-x))."""
     far = jnp.abs(x)
     return -far - 2 * jnp.log1p(jnp.exp(-far))
 
 
 @_log_slope.defjvp
 def _log_slope_jvp(at: tuple[Raw], along: tuple[Raw]) -> tuple[Raw, Raw]:
-    # Without |x|, which has no derivative at 0, where the slope is smooth.
+    # It avoids |x|, which has no derivative at 0, although the slope is smooth there.
     (x,), (dx,) = at, along
     return _log_slope(x), -jnp.tanh(x / 2) * dx
 
 
 def _log_derivative(x: Raw, half_width: float) -> Raw:
-    """Log derivative of the scaled logistic function half_width * tanh(x / 2)."""
+    """Return the log derivative of the scaled logistic function half_width * tanh(x / 2)."""
     return jnp.log(2 * half_width) + _log_slope(x)
 
 
 @jax.custom_jvp
 def _latitude_parts(x: Raw) -> tuple[Theta, Theta]:
-    """Logarithm of the cosine, and the sine, of the latitude pi/2 tanh(x / 2).
+    """Return the logarithm of the cosine, and the sine, of the latitude pi/2 tanh(x / 2).
 
     The cosine is the sine of the angle to the nearer pole: the latitude itself rounds to the pole,
     or past it in float32, where the logarithm of its cosine would be NaN.
@@ -97,7 +95,7 @@ def _latitude_parts_jvp(
 
 
 def _latitudes_log_density(x: Raw) -> LogDensity:
-    """Log density on reals that makes latitudes those of uniform columns, up to a constant."""
+    """Return the log density on reals that makes latitudes those of uniform columns, up to a constant."""
     log_cos, _ = _latitude_parts(x)
     # Of cos t in the area element, for the latitudes t_2, t_3, ...
     powers = jnp.arange(1, x.shape[-2] + 1, dtype=x.dtype).reshape(
@@ -140,15 +138,15 @@ class UnitColumnsConstraint(Constraint):
         self.chart = chart
 
     def tree_flatten(self) -> tuple[tuple[()], tuple[tuple[()], dict[str, str]]]:
-        """Nothing that JAX traces: the chart is static."""
+        """Return no arrays, because the chart is static."""
         return (), ((), {"chart": self.chart})
 
     def eq(self, other: object, static: bool = False) -> bool:
-        """Check whether another one is the same set in the same chart."""
+        """Check whether another constraint is the same set in the same chart."""
         return isinstance(other, UnitColumnsConstraint) and other.chart == self.chart
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Check whether every column's squared norm is 1 but for rounding."""
+        """Check whether every column's squared norm is 1 up to rounding."""
         tolerance = 10 * jnp.finfo(x.dtype).eps * x.shape[-2]
         return jnp.all(jnp.abs(jnp.sum(x * x, -2) - 1) < tolerance, axis=-1)
 
@@ -165,11 +163,11 @@ class _ColumnTransform(ParameterFreeTransform):
     extra_rows = 0  # Rows of the unconstrained array minus rows of W.
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Shape of the matrix, from that of the unconstrained array."""
+        """Return the shape of the matrix, from that of the unconstrained array."""
         return (*shape[:-2], shape[-2] - self.extra_rows, shape[-1])
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Shape of the unconstrained array, from that of the matrix."""
+        """Return the shape of the unconstrained array, from that of the matrix."""
         return (*shape[:-2], shape[-2] + self.extra_rows, shape[-1])
 
 
@@ -190,7 +188,7 @@ class UnconstrainedGivensTransform(_ColumnTransform):
         return jnp.concatenate([_interval_inverse(longitude, math.pi), latitudes], -2)
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
-        """Log area element of the composition."""
+        """Return the log area element of the composition."""
         longitude = jnp.sum(_log_derivative(x[..., :1, :], math.pi), (-2, -1))
         return longitude + _latitudes_log_density(x[..., 1:, :])
 
@@ -198,9 +196,9 @@ class UnconstrainedGivensTransform(_ColumnTransform):
 class SeamlessGivensTransform(_ColumnTransform):
     """Reals (in, hidden) to unit columns; the longitude is the direction of the first two rows.
 
-    Rows 0 and 1 are the Cartesian coordinates of a point of the plane, whose density depends on its
-    distance r from the origin alone: exp(-(r - 1)^2 / (2 RADIUS_SD^2)). Rows 2 and on are the
-    latitudes of `UnconstrainedGivensTransform`. The inverse returns the point with r = 1.
+    Rows 0 and 1 are the Cartesian coordinates of a point of the plane, whose density depends only on its distance r
+    from the origin: exp(-(r - 1)^2 / (2 RADIUS_SD^2)). Rows 2 and on are the latitudes of
+    `UnconstrainedGivensTransform`. The inverse returns the point with r = 1.
     """
 
     codomain = UnitColumnsConstraint("givens_seamless")
@@ -216,7 +214,7 @@ class SeamlessGivensTransform(_ColumnTransform):
         return jnp.concatenate([jnp.cos(longitude), jnp.sin(longitude), latitudes], -2)
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
-        """Log density of the latitudes and of the redundant radius."""
+        """Return the log density of the latitudes and of the redundant radius."""
         radius = jnp.linalg.norm(x[..., :2, :], axis=-2)
         of_radius = jnp.sum(-0.5 * ((radius - 1) / RADIUS_SD) ** 2 - _LOG_RADIUS_MASS, -1)
         return of_radius + _latitudes_log_density(x[..., 2:, :])
@@ -240,7 +238,7 @@ class UnitVectorTransform(_ColumnTransform):
         return y
 
     def log_abs_det_jacobian(self, x: Raw, y: Columns, intermediates: object = None) -> LogDensity:
-        """Log density of the redundant radii, chi with as many degrees of freedom as there are rows.
+        """Return the log density of the redundant radii, chi with as many degrees of freedom as there are rows.
 
         That of a standard normal array, less the log area of the spheres.
         """
@@ -276,12 +274,12 @@ class UnitColumns(dist.Distribution):
         return UNIT_COLUMN_CHARTS[self.chart].codomain
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Normalised Gaussian columns."""
+        """Draw normalised Gaussian columns."""
         z = jax.random.normal(key, sample_shape + self.event_shape)
         return z / jnp.linalg.norm(z, axis=-2, keepdims=True)
 
     def log_prob(self, value: jax.Array) -> jax.Array:
-        """Minus the log area of the spheres: a constant."""
+        """Return minus the log area of the spheres, which is constant."""
         in_dim, hidden_dim = self.event_shape
         log_area = math.log(2) + in_dim / 2 * math.log(math.pi) - gammaln(in_dim / 2.0)
         return jnp.broadcast_to(-hidden_dim * log_area, jnp.shape(value)[:-2])
@@ -302,12 +300,12 @@ class OrderedNormal(dist.Distribution):
         super().__init__(event_shape=(size,), validate_args=False)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Sorted normal draws."""
+        """Draw sorted normal numbers."""
         z = jax.random.normal(key, sample_shape + self.event_shape)
         return self.scale * jnp.sort(z, axis=-1)
 
     def log_prob(self, value: jax.Array) -> jax.Array:
-        """Sum of normal log densities plus log H!, the number of orders that were excluded."""
+        """Return the sum of normal log densities plus log H!, the number of orders that were excluded."""
         return jnp.sum(dist.Normal(0.0, self.scale).log_prob(value), -1) + gammaln(
             self.event_shape[0] + 1.0
         )

@@ -89,7 +89,7 @@ def test_variable_named_twice_is_refused(word):
     "block", [Rescalable({"W1": 1}), Exchangeable({"a,b": 0}), Complement("a:1")]
 )
 def test_block_without_a_word_is_refused(block):
-    with pytest.raises(ValueError, match="command line"):
+    with pytest.raises(ValueError, match="--exchangeable"):
         spell(block)
 
 

@@ -81,7 +81,9 @@ def test_an_unknown_name_or_a_missing_package_says_what_to_do(monkeypatch):
     for package, name in (("mlxtend", "boston"), ("sklearn", "digits")):
         monkeypatch.setitem(sys.modules, package, None)
         assert "pip install 'onebasin[data]'" in data.missing(name)
-        with pytest.raises(MissingDataError, match=f"^`name` is '{name}', but the package"):
+        with pytest.raises(
+            MissingDataError, match=f"^`name` is '{name}', but it is part of the package"
+        ):
             load_data(name)
 
 
@@ -148,7 +150,7 @@ def test_own_split_takes_the_test_points_that_belong_to_the_data(loaded):
     parts = own_split(dataset)
     np.testing.assert_array_equal(parts.train.x, dataset.x)
     np.testing.assert_array_equal(parts.test.x, dataset.held_out.x)
-    with pytest.raises(ValueError, match="'boston', which has no test points"):
+    with pytest.raises(ValueError, match="'boston', which comes without test points"):
         own_split(loaded["boston"])
 
 
@@ -209,7 +211,7 @@ def test_constant_inputs_keep_their_unit_constant_targets_are_rejected_labels_st
 def test_a_standardiser_rejects_data_that_it_does_not_fit(loaded):
     scaler = Standardiser.fit(boston := loaded["boston"])
     for call in (scaler.transform, Standardiser.fit):
-        with pytest.raises(ValueError, match="`boston` is standardised already"):
+        with pytest.raises(ValueError, match="`boston` is already standardised"):
             call(scaler.transform(boston))
     two = replace(boston, y=np.zeros((506, 2)), target_names=("a", "b"))
     for other, words in (
@@ -217,7 +219,7 @@ def test_a_standardiser_rejects_data_that_it_does_not_fit(loaded):
         (loaded["diabetes"], "with 10 inputs and 1 outputs"),
         (two, "with 13 inputs and 2 outputs"),
     ):
-        with pytest.raises(ValueError, match=f"`dataset` is .*{words}.*fitted are for regr"):
+        with pytest.raises(ValueError, match=f"`dataset` is .*{words}.*fitted to data for regr"):
             scaler.transform(other)
 
 
@@ -257,7 +259,7 @@ def mnist_folder(tmp_path, monkeypatch):
 def test_read_idx_rejects_other_files(tmp_path, content):
     path = tmp_path / "labels.gz"
     path.write_bytes(gzip.compress(content))
-    with pytest.raises(CorruptDataError, match=r"labels\.gz is not a whole IDX file"):
+    with pytest.raises(CorruptDataError, match=r"labels\.gz is not a complete IDX file"):
         read_idx(path, num_axes=1)
 
 
@@ -270,7 +272,7 @@ def test_mnist_scales_pixels_holds_the_test_images_out_and_rejects_other_labels(
     for labels in ([7, 0], [7, 0, 10]):
         content = gzip.compress(idx_bytes((len(labels),), bytes(labels)))
         (mnist_folder / "train-labels-idx1-ubyte.gz").write_bytes(content)
-        with pytest.raises(CorruptDataError, match="as many labels from 0 to 9"):
+        with pytest.raises(CorruptDataError, match="one label from 0 to 9"):
             load_data("mnist")
 
 
@@ -281,7 +283,7 @@ def test_mnist_is_looked_for_in_the_data_folder_and_in_the_cache(
     cache = tmp_path / "the-cache"
     monkeypatch.setattr(data.platformdirs, "user_cache_dir", lambda app: str(cache / app))
     with pytest.raises(
-        MissingDataError, match=r"t10k-labels.* not found in .*mine/mnist, .*ONEBASIN_DATA"
+        MissingDataError, match=r"t10k-labels.* were not found in .*mine/mnist, .*ONEBASIN_DATA"
     ):
         load_data("mnist")
     assert "train-images-idx3-ubyte.gz" in data.missing("mnist")

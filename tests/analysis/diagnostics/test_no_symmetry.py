@@ -148,7 +148,7 @@ def test_parts_that_keep_one_order_do_not_change_places(make_mcmc, rng):
     tree = make_mcmc({"mu": draws["mu"], "first": np.sort(rng.normal(size=(*SHAPE, 2)), axis=-1)})
     found = diagnose(tree)
     assert (found.verdict, found.causes[0]) == ("unusable", "labels")
-    assert "`first` has its components in one order" in found.judgement.causes[0].evidence
+    assert "`first` has its components in the same order" in found.judgement.causes[0].evidence
     beside = make_mcmc({"mu": draws["mu"], "first": rng.normal(size=(*SHAPE, 2))})
     assert diagnose(beside).verdict == "aligned"
 

@@ -41,7 +41,7 @@ def test_a_ridge_is_no_live_symmetry_since_the_maximum_is_unchanged():
     found = ob.find_symmetry(ob.numpyro_model(equal_columns, {"y": Y + 1}), seconds=60)
     assert found.symmetry == ()
     assert {(b.title, b.status) for b in found.blocks} == {("b", "harmless")}
-    assert "maximum of the density is itself unchanged" in found.blocks[0].evidence[-1]
+    assert "leaves the maximum of the density unchanged" in found.blocks[0].evidence[-1]
 
 
 def test_a_networks_units_are_found_as_it_declares_them():

@@ -133,7 +133,10 @@ def test_skip_matrices_are_drawn_uniformly():
         ({"in_dim": 0}, "`in_dim` must be a whole number, at least 1; got 0"),
         ({"out_dim": True}, "`out_dim` must be a whole number, at least 1; got True"),
         ({"hidden": (3, 0)}, "`hidden` must be a whole number, at least 1; got 0"),
-        ({"hidden": ()}, r"`hidden` must have the units of at least one hidden layer.*is \(\)"),
+        (
+            {"hidden": ()},
+            r"`hidden` must give the number of units of at least one hidden layer.*is \(\)",
+        ),
         ({"skip_seed": -1}, "`skip_seed` must be a whole number, at least 0; got -1"),
         ({"activation": "rleu"}, f"'rleu'; choose one of {', '.join(ACTIVATIONS)}.*'relu'?"),
         ({"readout": "mean"}, "`readout` is 'mean'; choose one of linear, sum"),
@@ -315,9 +318,17 @@ def test_prediction_is_the_network_of_each_draw(draws, batch_size):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"W2": None}, {}, "`draws` lack W2; they hold W1, b1, b2, W3, b3"),
-        ({"b1": np.zeros((2, 4, 4))}, {}, r"`draws` hold b1 of shape \(2, 4, 4\).*chain, draw, 4"),
-        ({"W1": np.zeros((3, 4))}, {}, r"`draws` hold W1 of shape \(3, 4\).*chain, draw, 3, 4"),
+        ({"W2": None}, {}, "`draws` lack W2; they contain W1, b1, b2, W3, b3"),
+        (
+            {"b1": np.zeros((2, 4, 4))},
+            {},
+            r"`draws` have b1 with the shape \(2, 4, 4\).*chain, draw, 4",
+        ),
+        (
+            {"W1": np.zeros((3, 4))},
+            {},
+            r"`draws` have W1 with the shape \(3, 4\).*chain, draw, 3, 4",
+        ),
         ({}, {"batch_size": 0}, "`batch_size` must be a whole number, at least 1; got 0"),
         ({}, {"x": POINTS[:, :2]}, r"`x` has shape \(6, 2\), but the network has 3 inputs"),
         ({}, {"x": POINTS * np.nan}, r"`x` has 18 value\(s\) that are not finite"),
