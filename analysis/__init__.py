@@ -1,9 +1,8 @@
 """Analysis of posteriors: alignment, diagnostics, comparison, Gaussians, predictive scores, figures, reports.
 
-The room knows the shape of a posterior (an `xarray.DataTree`, see docs/reference/posterior.md) and never a
-sampler. Every function that takes one makes a `View` of it at its door, or takes one. `__init__.pyi` lists the public
-names, each loaded when it is first asked for; `compare` and `report` are in the folders of these names, and in
-`onebasin`.
+This package knows the layout of a posterior (an `xarray.DataTree`, see docs/reference/posterior.md) but no sampler.
+Every public function that takes a posterior first converts it to a `View`. `__init__.pyi` lists the public names, which
+are loaded at first use. `compare` and `report` are in the folders of the same names, and in `onebasin`.
 """
 
 import lazy_loader

@@ -1,14 +1,14 @@
-"""A page as data, its HTML document, and its file.
+"""Pages as data, their HTML documents, and their files.
 
-A `Report` has answer cards, then sections; a `Section` has text, notes, tables and figures, and after them `parts`
-in the order in which they are given. A part is a text, a `Note`, a `Table`, a `FigureItem`, `Stats` (key figures),
-`Code` (a program) or `Details` (parts that fold).
+A `Report` has answer cards followed by sections. A `Section` has text, notes, tables and figures, followed by `parts`
+in the given order. A part is a text, a `Note`, a `Table`, a `FigureItem`, `Stats` (key figures), `Code` (a program) or
+`Details` (parts that can be folded).
 
-All text is plain, in paragraphs separated by an empty line; everything is escaped, and `backticks` set a name in code
-type. The page loads nothing from outside, and its policy allows only its own script. Figures are inline SVG without
-header, metadata and namespaces; their ids get a prefix, because all figures share one document. The ink, muted, grid
-and accent colours of `analysis.plots.style` become the page's own, which change with light and dark, as do white and
-the greys in which other libraries draw. What would make a figure heavy becomes an image inside it.
+All text is plain, in paragraphs separated by an empty line. Everything is escaped, and names in `backticks` are shown
+in code type. The page loads nothing from outside, and its policy allows only its own script. Figures are inline SVG
+without header, metadata and namespaces. Their ids get a prefix, because all figures share one document. The ink, muted,
+grid and accent colours of `analysis.plots.style` become colours of the page, which adapt to light and dark mode. So do
+white and the greys used by other libraries. Parts that would make a figure too large become images inside it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FigureItem:
-    """A figure with its caption and its alternative text."""
+    """A figure with its caption and alternative text."""
 
     figure: Figure
     caption: str
@@ -56,7 +56,7 @@ class FigureItem:
 
 @dataclass(frozen=True)
 class Note:
-    """A remark in a box, with an optional flag and heading."""
+    """A boxed remark with an optional flag and heading."""
 
     text: str
     flag: Flag = ""
@@ -65,13 +65,13 @@ class Note:
 
 @dataclass(frozen=True)
 class Stat:
-    """A key figure: a number, shown with three digits, or a text."""
+    """A key figure: a number (by default with three digits) or a text."""
 
     label: str  # One or two words.
     value: Value
-    flag: Flag = ""  # Flag of the number.
+    flag: Flag = ""  # The flag of the number.
     note: str = ""  # Small print under the number, such as its limit or its parameter.
-    decimals: int | None = None  # Decimals of the number, instead of three digits.
+    decimals: int | None = None  # The number of decimals, instead of three digits.
 
 
 @dataclass(frozen=True)
@@ -83,16 +83,16 @@ class Stats:
 
 @dataclass(frozen=True)
 class Code:
-    """A text whose lines and spaces are kept, such as a program."""
+    """A text that keeps its line breaks and spaces, such as a program."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Parts that fold under a line of text; they are unfolded on paper."""
+    """Parts that can be folded under a line of text. They are unfolded in print."""
 
-    summary: str  # The line that is always shown.
+    summary: str  # The line that always shows.
     parts: tuple[Part, ...]
     note: str = ""  # Small print after the line, such as a count.
     open: bool = False  # Whether the parts start unfolded.
@@ -103,7 +103,7 @@ Part = str | Note | Table | FigureItem | Stats | Code | Details
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A section: text, then notes, tables, figures, and last `parts` in the given order."""
+    """A section: text, notes, tables and figures, followed by `parts` in the given order."""
 
     title: str
     text: str = ""
@@ -114,7 +114,7 @@ class Section:
 
     @property
     def all_parts(self) -> tuple[Part, ...]:
-        """Return everything under the heading, in the order shown."""
+        """Return everything under the heading, in display order."""
         text = (self.text,) if self.text else ()
         return (*text, *self.notes, *self.tables, *self.figures, *self.parts)
 
@@ -124,7 +124,7 @@ class AnswerCard:
     """The answer to "may I use this posterior?", shown at the top."""
 
     verdict: Verdict
-    name: str = ""  # Name of the posterior, if a page has several.
+    name: str = ""  # The posterior's name, if there are several.
     stats: tuple[Stat, ...] = ()  # Key figures of the card.
 
 
@@ -159,11 +159,11 @@ _PAGE_COLOURS = {
     "#ffffff": "var(--figure-ground)",
 }
 _COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b")
-_SPREAD = 15  # a colour whose red, green and blue differ by less counts as grey
+_SPREAD = 15  # Largest difference of red, green and blue in a grey.
 _DROPPED = (
     re.compile(r"<metadata>.*?</metadata>", re.S),
     re.compile(r"<!--.*?-->", re.S),
-    re.compile(r"<style.*?</style>", re.S),  # inside a page it would style every element
+    re.compile(r"<style.*?</style>", re.S),  # Styles would apply to the whole page.
 )
 
 
@@ -177,11 +177,10 @@ def points_of(artist: Artist) -> int:
 
 
 def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
-    """Return a figure as an `svg` or an `img` element.
+    """Return a figure as an `svg` or `img` element.
 
-    `prefix` makes its ids unique on the page; `alt` is its alternative text.
-    Above `max_svg_bytes`, lines, points and areas become images inside the SVG; above twice that, the whole figure
-    becomes one image.
+    `prefix` makes ids unique on the page, and `alt` is the alternative text. If the SVG exceeds `max_svg_bytes`, lines,
+    points and areas become images inside it. If it exceeds twice that size, the whole figure becomes one image.
     """
     width = round(96 * float(figure.get_figwidth()))
     marks = [
@@ -190,7 +189,7 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
         if not artist.get_rasterized()
     ]
-    # a line needs only numbers, while every marker is an element
+    # Markers are large, because each is an element, but lines are only numbers.
     sizes = (
         points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
     )
@@ -207,13 +206,13 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
         return Markup(image).format(encoded, shown(alt), width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
-    # Matplotlib has escaped the text.
+    # Matplotlib has already escaped the text.
     return Markup(head).format(shown(alt), width, view_box, Markup(body))
 
 
 @contextmanager
 def _rasterised(marks: list[Artist]) -> Iterator[None]:
-    """Draw marks as images inside the block."""
+    """Draw marks as images while the context is active."""
     for artist in marks:
         artist.set_rasterized(True)
     try:
@@ -241,11 +240,10 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
     for colour, variable in _PAGE_COLOURS.items():
         body = body.replace(colour, variable)
     body = _COLOUR.sub(_without_greys, body)
-    # Paths are most of the page's bytes, and a hundredth of a point is precise enough.
+    # Paths make up most of the page, and a precision of a hundredth of a point is enough.
     body = re.sub(r'\sd="[^"]+"', lambda hit: re.sub(r"(\.\d\d)\d+", r"\1", hit[0]), body)
     body = body.replace("xlink:href=", "href=").strip()
-    # Matplotlib's ids are random, and the same report should give the same page; ids that nothing
-    # refers to are dropped.
+    # Replace Matplotlib's random ids, so that the same report gives the same page. Drop ids without references.
     used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
     names = {a or b: f"{prefix}-{place}" for place, (a, b) in enumerate(used)}
     body = re.sub(
@@ -257,7 +255,7 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
 
 
 def _without_greys(found: re.Match[str]) -> str:
-    """Replace a grey by the nearest grey of the page; keep a colour."""
+    """Replace a grey by the nearest grey of the page. Keep other colours."""
     parts = [int(part, 16) for part in found.groups()]
     if max(parts) - min(parts) > _SPREAD:
         return found[0]
@@ -267,20 +265,20 @@ def _without_greys(found: re.Match[str]) -> str:
 
 
 MEANINGS: Mapping[str, str] = {"good": "good", "warn": "look at this", "bad": "bad"}
-"""Alternative text of each flag's mark."""
+"""Alternative text of the mark for each flag."""
 
 _HYPHENATED = re.compile(r"\b(?:R-hat|k-hat|E-BFMI)\b")
-"""Names without a line break."""
+"""Names in which lines must not break."""
 
 _UNBROKEN = 28
-"""Length of code that fits on one line of a phone and is not broken."""
+"""Maximum length of code that is not broken, because it fits on one line of a phone."""
 _NO_MARK = '<span class="mark"></span>'
 
 
 def inline(text: str) -> Markup:
     """Escape text, including control characters, and set text in backticks as code."""
     escaped = str(escape(shown(text, lines=True)))
-    # A line break at a hyphen would make a command wrong when typed.
+    # A line break at a hyphen would make readers type a wrong command.
     coded = re.sub(
         r"`([^`]+)`",
         lambda hit: f"<code{' class="nowrap"' if len(hit[1]) <= _UNBROKEN else ''}>{hit[1]}</code>",
@@ -296,7 +294,7 @@ def paragraphs(text: str) -> Markup:
 
 
 def mark(flag: str) -> Markup:
-    """Return the mark of a flag with its alternative text; empty without a flag."""
+    """Return the mark of a flag with its alternative text. Return "" without a flag."""
     if not flag:
         return Markup("")
     element = '<span class="mark {}" role="img" aria-label="{}">{}</span>'
@@ -304,7 +302,7 @@ def mark(flag: str) -> Markup:
 
 
 def flagged(table: Table) -> tuple[bool, ...]:
-    """Return which columns have flags; cells without one keep its space there."""
+    """Return which columns have flags. Cells without a flag leave space for it in these columns."""
     found = {
         place
         for row in table.all_rows
@@ -315,12 +313,12 @@ def flagged(table: Table) -> tuple[bool, ...]:
 
 
 def body(table: Table) -> Markup:
-    """Render the bodies of a table: one for plain rows, and two for each group, of which the second folds."""
+    """Render the bodies of a table: one for plain rows, and two for each group. The second can be folded."""
     columns = list(zip(table.headings, table.numeric, flagged(table), strict=True))
 
     def written(row: Row, scope: str = "row") -> str:
         first, *others = (_cell(cell, *column) for cell, column in zip(row, columns, strict=True))
-        # In a group's heading, cells without a number stay blank instead of showing a dash.
+        # In the heading of a group, leave cells without a number blank instead of showing a dash.
         if scope == "rowgroup":
             others = [("", "") if text == EMPTY else (kind, text) for kind, text in others]
         entries = (
@@ -345,7 +343,7 @@ def body(table: Table) -> Markup:
 def _cell(
     cell: TableCell | Value, column: Column, numeric: bool, is_flagged: bool
 ) -> tuple[str, str]:
-    """Return the classes of a cell and its markup."""
+    """Return the CSS classes and the markup of a cell."""
     cell = cell if isinstance(cell, TableCell) else TableCell(cell)
     text = column.write(cell.value)
     if not numeric:
@@ -361,18 +359,18 @@ def _cell(
 
 _TEMPLATES = resources.files("onebasin.analysis") / "templates"
 SCRIPT = (_TEMPLATES / "report.js").read_text("utf-8")
-"""The page's only script; the page's policy has its hash, so no other script runs."""
+"""The only script of the page. The page's policy contains its hash, so no other script can run."""
 
 FONT = base64.b64encode((_TEMPLATES / "inter.woff2").read_bytes()).decode()
 """The page's typeface, embedded so that the page looks the same everywhere."""
 
 
 class OutputError(OnebasinError, RuntimeError):
-    """The report cannot be written to this path."""
+    """Error if the report cannot be written to a path."""
 
 
 def render(report: Report) -> str:
-    """Return the page as a whole HTML document."""
+    """Return the page as a complete HTML document."""
     environment = Environment(
         loader=PackageLoader("onebasin.analysis"),
         autoescape=True,
@@ -405,7 +403,7 @@ def render(report: Report) -> str:
 
 
 class Layout:
-    """Lays out the parts of one page, and numbers tables and figures to make ids unique."""
+    """The layout of one page, which numbers tables and figures to make ids unique."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -422,7 +420,7 @@ class Layout:
         ]
 
     def answer(self, card: AnswerCard) -> dict[str, Any]:
-        """Lay out an answer card, with the declaration to use unless a remedy has it."""
+        """Lay out an answer card, with the declarations that no remedy already contains."""
         verdict = card.verdict
         said = " ".join(cause.remedy for cause in verdict.causes)
         return {
@@ -453,7 +451,7 @@ class Layout:
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
         raise ArgumentTypeError(
-            f"`parts` has {part!r}: give texts, notes, tables, figures, key figures, code or details."
+            f"`parts` contains {part!r}; give texts, notes, tables, figures, key figures, code or details."
         )
 
     def _table(self, table: Table) -> dict[str, Any]:
@@ -480,11 +478,11 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
     Raises
     ------
     OutputError
-        If the file exists and `force` is not set, is not a plain file, or its folder is missing or not writable.
+        If the file exists and `force` is false, is not a regular file, or has no folder that is writable.
     InUse
-        If another process is writing it.
+        If another process is writing the file.
     WriteError
-        If it cannot be written, such as on a full disk.
+        If the file cannot be written, for example because the disk is full.
     """
     with claimed(path, force=force) as output:
         return put(report, output, force=force)
@@ -497,8 +495,8 @@ def claimed(
     argument: str = "path",
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
-    """Claim the file that a page will be written to; see `base.files.writing.claim`."""
-    from onebasin.base.checks import check_path  # here: this package loads JAX
+    """Claim the file to which a page will be written; see `base.files.writing.claim`."""
+    from onebasin.base.checks import check_path  # Imported late, because it loads JAX.
     from onebasin.base.files.writing import claim
 
     return claim(
@@ -512,7 +510,7 @@ def claimed(
 
 
 def put(page: Report | str, output: Path, *, force: bool) -> Path:
-    """Write a page, or its HTML, to a claimed file."""
+    """Write a page or its HTML to a claimed file."""
     from onebasin.base.files.writing import replacing
 
     html = page if isinstance(page, str) else render(page)

@@ -1,1 +1,1 @@
-"""Shared by every package: settings, checks, errors, text, cards, progress, processes and files."""
+"""Code that all packages share: settings, checks, errors, text, cards, progress, processes and files."""

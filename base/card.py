@@ -1,10 +1,11 @@
-"""Cards: an object's summary for a person, as HTML in a notebook and as text in a terminal.
+"""Cards: the summary of an object, shown as HTML in a notebook and as text in a terminal.
 
-A card begins with its meaning in whole sentences; numbers follow. Text in `backticks` is shown as code. Texts may come
-from files, so both renderings escape them.
+A card begins with sentences that say what the object means; numbers follow. Text in `backticks` is shown as code. Texts
+may come from files, so both renderings escape them.
 
-The HTML is small, asks for nothing from outside, and fits light and dark pages. JupyterLab, VS Code and documentation
-sites state their theme in an attribute or a class of a parent; without one, the system's preference decides.
+The HTML is small, loads nothing from elsewhere, and adapts to light and dark pages. JupyterLab, VS Code and
+documentation sites state their theme in an attribute or a class of a parent; otherwise, the system's preference
+decides.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from .table import MARKS, Flag, Table
 from .text import pasteable, shown
 
 MOST = 12
-"""Names in a line at most."""
+"""Maximum number of names in a line."""
 WIDTH = 88
-"""Width of the text."""
+"""Width of the text in characters."""
 NARROW = 80
 """Width of a table above which its columns move closer together."""
 
@@ -44,7 +45,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Fact:
-    """A line of a list: a name and a text, marked by its flag."""
+    """A line of a list: a name and a text, with the mark of its flag."""
 
     name: str
     text: str
@@ -59,7 +60,7 @@ class FactList:
 
     @classmethod
     def of(cls, *rows: tuple[str, str]) -> FactList:
-        """Make facts without flags; facts without text are left out."""
+        """Make facts without flags, and skip those without text."""
         return cls(tuple(Fact(name, text) for name, text in rows if text))
 
 
@@ -75,13 +76,13 @@ class Card:
     flag: Flag = ""
 
     def text(self) -> str:
-        """Return wrapped plain text for a terminal, without a line feed at its end."""
+        """Return wrapped plain text for a terminal, without a trailing line feed."""
         head = f"{MARKS[self.flag]} {self.heading}".lstrip()
         return "\n".join([shown(head), *(line for part in self.parts for line in _lines(part))])
 
 
 def number(value: SupportsFloat, digits: int = 3) -> str:
-    """Write a number to some digits; a dash for NaN."""
+    """Write a number with `digits` significant digits, and NaN as a dash."""
     known = float(value)
     if math.isnan(known):
         return "–"
@@ -90,7 +91,7 @@ def number(value: SupportsFloat, digits: int = 3) -> str:
 
 
 def measured(value: float, error: float, unit: str = "nats") -> str:
-    """Write a number with its standard error, both to the error's second digit: ``-35.215 ± 0.061 nats``."""
+    """Write a number with its standard error, both rounded at the error's second digit: ``-35.215 ± 0.061 nats``."""
     if not (math.isfinite(value) and math.isfinite(error)):
         return f"{number(value, 5)} {unit}".rstrip()
     places = 2 if error == 0 else max(0, 1 - math.floor(math.log10(error)))
@@ -131,7 +132,7 @@ def _lines(part: Part) -> Iterator[str]:
 
 
 def table_lines(table: Table) -> Iterator[str]:
-    """Write a table as text: names to the left, numbers to the right."""
+    """Write a table as text, with names on the left and numbers on the right."""
     yield f"{shown(table.caption)}:"
     rows = [[column.name for column in table.headings], *table.texts]
     texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
@@ -174,7 +175,7 @@ background:none;white-space:normal;max-width:none}
 """
 """Styles of all cards; the doubled class overrides notebooks' rules for tables."""
 LEFT = ' style="text-align:left"'
-"""Inline, because JupyterLab drops other styles of a notebook that is not trusted, such as a cloned one."""
+"""An inline style, because JupyterLab drops style sheets in notebooks that are not trusted, such as cloned ones."""
 
 
 def page(card: Card) -> str:
@@ -185,7 +186,7 @@ def page(card: Card) -> str:
 
 
 def text(words: str) -> str:
-    """Return a text as HTML, with backticks as code."""
+    """Return text as HTML, with text in backticks as code."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(shown(words)))
 
 
@@ -216,7 +217,7 @@ def _class(flag: Flag) -> str:
 
 
 class Shown(ABC):
-    """An object that a card describes; a dataclass that inherits from it needs `repr=False`."""
+    """Base class of objects that have a card; a dataclass that inherits from it needs `repr=False`."""
 
     @abstractmethod
     def _card(self) -> Card: ...
@@ -229,7 +230,7 @@ class Shown(ABC):
 
 
 class Brief:
-    """A dataclass whose `repr` is the call that makes it, without defaults; it needs `repr=False`."""
+    """Base class of dataclasses whose `repr` is the call that makes them, without defaults; they need `repr=False`."""
 
     def __repr__(self) -> str:
         given = []

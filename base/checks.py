@@ -1,8 +1,8 @@
-"""Check users' arguments: words, numbers, sizes and data, and whole calls by their annotations.
+"""Check users' arguments: single values and data, and all arguments of a call by their annotations.
 
-Nothing is clipped, dropped or filled in: a value that does not fit is rejected, in one sentence that names the
-argument. `checks_arguments` checks words, numbers, paths, functions, and sequences and mappings of them, but not their
-range. It skips annotations of arrays and of our own classes, which the functions check themselves.
+Nothing is clipped, dropped or filled in: a wrong value raises an error that names the argument in one sentence.
+`checks_arguments` checks strings, numbers, paths, functions, and sequences and mappings of them, but not ranges. It
+skips arrays and onebasin's own classes, which the functions check themselves.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import numpy as np
 
@@ -28,7 +26,7 @@ from .text import dotted
 
 
 def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
-    """Return a word if it is allowed; the error lists the allowed words and suggests the nearest."""
+    """Return a word if it is allowed, or raise an error that lists the allowed words and suggests the nearest."""
     names = list(allowed)
     if not isinstance(value, str):
         raise ArgumentTypeError(
@@ -42,13 +40,13 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
-    """Reject an object of a wrong class; `remedy` says what to give."""
+    """Reject an object of the wrong class; `remedy` says what to give instead."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"`{argument}` has the type {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
-    """Return a path; reject values that are neither text nor a path, and impossible names of files."""
+    """Return a path; reject values that are neither strings nor paths, and invalid file names."""
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(
             f"`{argument}` must be a path, a string or a `Path`; got {value!r}."
@@ -56,7 +54,7 @@ def check_path(argument: str, value: Any) -> Path:
     text = os.fsdecode(value)
     if not text or "\0" in text:
         raise ArgumentError(
-            f"`{argument}` is {text!r}, which cannot be the name of a file; give a path."
+            f"`{argument}` is {text!r}, which is not a valid file name. Give a path."
         )
     return Path(text)
 
@@ -65,10 +63,10 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def check_paths(argument: str, value: Any) -> list[Path]:
-    """Return one or several paths as a list; reject the values that `check_path` rejects."""
+    """Return one or more paths as a list; reject the values that `check_path` rejects."""
     several = isinstance(value, list | tuple)
     if several and not value:
-        raise ArgumentError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
+        raise ArgumentError(f"`{argument}` is empty. Give a path, or the paths of a run's chains.")
     return [check_path(argument, path) for path in (value if several else [value])]
 
 
@@ -79,13 +77,13 @@ def check_positive(argument: str, value: object) -> None:
 
 
 def check_not_negative(argument: str, value: object) -> None:
-    """Reject anything but a finite number that is 0 or more."""
+    """Reject anything but a finite number of at least 0."""
     if not _is_finite(value) or value < 0:  # type: ignore[operator]
         raise ArgumentError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
 
 
 MOST = 10**9
-"""Largest count: longer loops and arrays never come to an end."""
+"""Largest count; longer loops would never finish."""
 
 
 def check_count(argument: str, value: object, *, least: int = 1, most: int = MOST) -> None:
@@ -112,10 +110,10 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
     x = as_numbers("x", x)
     if x.ndim != 2 or x.shape[1] != in_dim:
         raise ArgumentError(
-            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give (obs, {in_dim})."
+            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give an array (obs, {in_dim})."
         )
     if not len(x):
-        raise ArgumentError("`x` has no rows; give at least one observation.")
+        raise ArgumentError("`x` has no rows. Give at least one observation.")
     _check_finite("x", x)
     return x
 
@@ -127,8 +125,8 @@ def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (num_obs, out_dim):
         raise ArgumentError(
-            f"`y` has shape {given}, but {num_obs} rows of `x` and {out_dim} output(s) need "
-            f"({num_obs}, {out_dim})."
+            f"`y` must have shape ({num_obs}, {out_dim}), for the rows of `x` and the outputs of the "
+            f"network; got {given}."
         )
     _check_finite("y", y)
     return y
@@ -138,20 +136,20 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
     """Return a copy of class labels as int64 (obs,), or raise a clear error."""
     y = as_numbers("y", y)
     if y.shape != (num_obs,):
-        raise ArgumentError(f"`y` has shape {y.shape}; {num_obs} labels need ({num_obs},).")
+        raise ArgumentError(f"`y` must have shape ({num_obs},); got {y.shape}.")
     _check_finite("y", y[:, None])
     if (y != np.floor(y)).any() or y.min() < 0 or y.max() >= num_classes:
         raise ArgumentError(
-            f"`y` must hold labels 0 to {num_classes - 1} (one output a class); got values from "
+            f"`y` must contain labels from 0 to {num_classes - 1} (one output per class); got values from "
             f"{y.min():g} to {y.max():g}."
         )
     return y.astype(np.int64)
 
 
 def as_numbers(argument: str, value: Any) -> np.ndarray:
-    """Return a copy as float64; reject other values than real numbers, and masked arrays."""
+    """Return a copy as float64; reject masked arrays and anything but real numbers."""
     if np.ma.is_masked(value):
-        raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
+        raise ArgumentError(f"`{argument}` has masked entries. Fill them, or omit their rows.")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "c":
@@ -162,7 +160,7 @@ def as_numbers(argument: str, value: Any) -> np.ndarray:
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
             kind = f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
         raise ArgumentError(
-            f"`{argument}` must be an array of real numbers, all rows of one length; got {kind}."
+            f"`{argument}` must be an array of real numbers with rows of equal length; got {kind}."
         ) from error
 
 
@@ -172,54 +170,53 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
         row, column = (int(i) for i in bad[0])
         raise ArgumentError(
             f"`{argument}` has {len(bad)} value(s) that are not finite, the first in row {row}, "
-            f"column {column} ({value[row, column]}); remove or impute them first."
+            f"column {column} ({value[row, column]}). Remove or impute them first."
         )
 
 
 _OF_VARIABLES = {"positive", "var_name", "var_names"}
-"""Arguments that name variables, perhaps as the model does: `net/Dense_0.kernel`."""
+"""Arguments that name variables, possibly in the model's own form: `net/Dense_0.kernel`."""
 LARGEST = 2**63
-"""Bound of the whole numbers that arrays can hold."""
+"""Upper bound of the whole numbers that an array can store."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """The values that an annotation allows, and their name in a message."""
+class Kind(NamedTuple):
+    """The values that an annotation allows, and how messages describe them."""
 
-    allows: Callable[[Any], bool]
     words: str
+    allows: Callable[[Any], bool]
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
-    """Reject arguments that do not fit their annotations: `ArgumentTypeError`; NaN and infinity: `ArgumentError`.
+    """Raise `ArgumentTypeError` for arguments that do not fit their annotations, `ArgumentError` for NaN and infinity.
 
     Names of variables are converted to the names that posteriors store.
     """
     signature = inspect.signature(function)
+    several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
     kinds: dict[str, Kind] = {}
 
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
-        if not kinds:  # at the first call, as annotations may name later imports
+        if not kinds:  # Wait for the first call: annotations may name later imports.
             own = inspect.unwrap(function)
             for name, hint in own.__annotations__.items():
-                # A name that is imported for type checkers alone cannot be evaluated.
+                # A name that is imported only for type checkers cannot be evaluated.
                 with suppress(NameError, AttributeError, TypeError):
                     hint = eval(hint, own.__globals__) if isinstance(hint, str) else hint
                     if (kind := kind_of(hint)) is not None:
                         kinds[name] = kind
         bound = _bound(function.__name__, signature, given, named)
-        several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
-        pairs = ((n, v if n in several else (v,)) for n, v in bound.arguments.items())
-        for name, value in ((name, value) for name, values in pairs for value in values):
-            kind = kinds.get(name)
-            if kind and value is not signature.parameters[name].default and not kind.allows(value):
-                not_finite = isinstance(value, float) and not math.isfinite(value)
-                refusal = ArgumentError if not_finite else ArgumentTypeError
-                words = repr(value)
-                if len(words) > 60 or "object at 0x" in words:
-                    words = f"a {type(value).__name__}"
-                raise refusal(f"`{name}` must be {kind.words}; got {words}.")
+        for name, given_value in bound.arguments.items():
+            kind, default = kinds.get(name), signature.parameters[name].default
+            for value in given_value if name in several else (given_value,):
+                if kind and value is not default and not kind.allows(value):
+                    not_finite = isinstance(value, float) and not math.isfinite(value)
+                    words = repr(value)
+                    if len(words) > 60 or "object at 0x" in words:
+                        words = f"a {type(value).__name__}"
+                    refusal = ArgumentError if not_finite else ArgumentTypeError
+                    raise refusal(f"`{name}` must be {kind.words}; got {words}.")
         for name in _OF_VARIABLES & bound.arguments.keys():
             bound.arguments[name] = dotted(bound.arguments[name])
         return function(*bound.args, **bound.kwargs)
@@ -247,14 +244,14 @@ ELSEWHERE = {
     "max_tree_depth": ("max_treedepth",),
     "init": ("inits",),
 }
-"""Names of our arguments in NumPyro, cmdstanpy and PyMC."""
+"""Names of onebasin's arguments in NumPyro, cmdstanpy and PyMC."""
 PARALLEL = ("parallel_chains", "chain_method", "cores")
 
 
 def no_argument(name: str, of: str, known: Sequence[str]) -> str:
-    """Return the message for an unknown argument, with the known arguments and the one that was probably meant."""
+    """Return the message for an unknown argument, with the valid arguments and the one that was probably meant."""
     meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
-    near = meant or get_close_matches(name, known, n=1)
+    near = meant or difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     hint = " Chains run in parallel without it." if name in PARALLEL else hint
     return f"`{name}` is not an argument of {of}.{hint} It takes {', '.join(known)}."
@@ -266,100 +263,73 @@ def _bound(
     try:
         return signature.bind(*given, **named)
     except TypeError as error:
-        raise ArgumentTypeError(_misfit(name, signature, given, named) or f"{error}.") from None
-
-
-def _misfit(
-    name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
-) -> str:
-    """Describe an argument that is unknown, missing, or must be named; empty if Python's own message is better."""
-    known = {
-        w: p
-        for w, p in signature.parameters.items()
-        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    }
-    if unknown := [word for word in named if word not in known]:
-        return no_argument(unknown[0], name, list(known))
-    places = [word for word, of in known.items() if of.kind is of.POSITIONAL_OR_KEYWORD]
-    rest = [word for word in known if word not in places]
-    if len(given) > len(places):
-        first = ", ".join(places) or "nothing"
-        if not rest:
-            return ""
-        return f"{name} takes {first} without names; name the others, such as `{rest[0]}=...`."
-    needed = [word for word, of in known.items() if of.default is of.empty and word not in named]
-    missing = [word for word in needed if word not in places[: len(given)]]
-    return f"{name} needs `{missing[0]}`: add `{missing[0]}=...`." if missing else ""
+        kinds = {word: parameter.kind.name for word, parameter in signature.parameters.items()}
+        known = [word for word, kind in kinds.items() if not kind.startswith("VAR")]
+        if unknown := [word for word in named if word not in known]:
+            raise ArgumentTypeError(no_argument(unknown[0], name, known)) from None
+        places = [word for word in known if kinds[word].startswith("POSITIONAL")]
+        few = f"all but {', '.join(places)}" if places else "all"
+        hint = f"; pass {few} by name" if len(given) > len(places) else ""
+        raise ArgumentTypeError(f"{name}: {error}{hint}.") from None
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """Return the kind of values that a type allows; None if the type is not checked."""
+    """Return the values that a type allows, or None if the type is not checked."""
     if isinstance(hint, type) and hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
     if Callable in (hint, origin):
-        return Kind(callable, "a function")
+        return Kind("a function", callable)
     if origin is Annotated:
         return kind_of(parts[0])
     if origin is Literal:
-        return Kind(
-            lambda v: isinstance(v, str) and v in parts, f"one of {', '.join(map(repr, parts))}"
-        )
+        words = f"one of {', '.join(map(repr, parts))}"
+        return Kind(words, lambda v: isinstance(v, str) and v in parts)
     if origin in (Union, UnionType):
-        kinds = [kind_of(part) for part in parts]
-        known = [kind for kind in kinds if kind is not None]
-        words = " or ".join(dict.fromkeys(kind.words for kind in known))
-        whole = len(known) == len(kinds)
-        return Kind(lambda v: any(k.allows(v) for k in known), words) if whole else None
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        key, member = map(kind_of, parts)
+        kinds = [kind for part in parts if (kind := kind_of(part)) is not None]
+        words = " or ".join(dict.fromkeys(kind.words for kind in kinds))
+        whole = len(kinds) == len(parts)
+        return Kind(words, lambda v: any(kind.allows(v) for kind in kinds)) if whole else None
+    if not isinstance(origin, type) or not issubclass(origin, Iterable):
+        return None
+    key, member = kind_of(parts[0]), kind_of(parts[-1])
+    if issubclass(origin, Mapping):
         return Kind(
+            "a mapping from names",
             lambda v: isinstance(v, Mapping) and _all(v, key) and _all(v.values(), member),
-            "a mapping of names",
         )
-    if isinstance(origin, type) and issubclass(origin, Iterable):
-        member = kind_of(parts[0]) if parts else None
-        fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
-        return None if member is None else _several(member, fixed)
-    return None
-
-
-def _several(member: Kind, fixed: int | None) -> Kind:
-    """Return the kind of collections of a member, of a fixed length if one is given."""
+    if key is None:
+        return None
+    fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
 
     def allows(given: Any) -> bool:
         several = isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
-        if not several or (isinstance(given, np.ndarray) and given.ndim != 1):
-            return False
-        return fixed in (None, len(given)) and _all(given, member)
+        flat = not isinstance(given, np.ndarray) or given.ndim == 1
+        return several and flat and fixed in (None, len(given)) and _all(given, key)
 
-    count = "several" if fixed is None else f"a tuple of {fixed}"
-    return Kind(allows, f"{count}, each {member.words}")
+    many = "a sequence of items" if fixed is None else f"a tuple of {fixed} items"
+    return Kind(f"{many} that are each {key.words}", allows)
 
 
 def _all(values: Iterable[Any], kind: Kind | None) -> bool:
     return kind is None or all(map(kind.allows, values))
 
 
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not _is_bool(value) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-_PATH = Kind(lambda value: isinstance(value, str | os.PathLike), "a path")
+_PATH = Kind("a path", lambda value: isinstance(value, str | os.PathLike))
 _PLAIN: dict[type, Kind] = {
-    NoneType: Kind(lambda value: value is None, "None"),
-    bool: Kind(_is_bool, "true or false"),
-    int: Kind(lambda v: _is_whole(v) and abs(int(v)) < LARGEST, "a whole number"),
-    float: Kind(_is_finite, "a finite number"),
-    str: Kind(lambda value: isinstance(value, str), "text"),
+    NoneType: Kind("None", lambda value: value is None),
+    bool: Kind("true or false", lambda value: isinstance(value, bool | np.bool_)),
+    int: Kind("a whole number", lambda v: _is_whole(v) and abs(int(v)) < LARGEST),
+    float: Kind("a finite number", _is_finite),
+    str: Kind("text", lambda value: isinstance(value, str)),
     Path: _PATH,
     os.PathLike: _PATH,
 }

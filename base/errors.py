@@ -1,4 +1,4 @@
-"""Errors that onebasin names: of files, of runs, of the command line; and their base."""
+"""The errors that onebasin raises, and their base class."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ def _unpickled(kind: type[OnebasinError], args: Any, fields: dict[str, Any]) -> 
 
 
 class ArgumentError(OnebasinError, ValueError):
-    """An argument, an option or a file with a value that is not allowed."""
+    """Raised when an argument, an option or a file has a value that is not allowed."""
 
 
 class ArgumentTypeError(OnebasinError, TypeError):
-    """An argument of a type that is not allowed."""
+    """Raised when an argument has a type that is not allowed."""
 
 
 class ModelDataError(OnebasinError, ValueError):
-    """Data that a NumPyro model does not accept: a missing file, malformed JSON, wrong arguments."""
+    """Raised when a NumPyro model does not accept its data: a missing file, malformed JSON or wrong arguments."""
 
 
 class UserCodeFailed(OnebasinError, RuntimeError):
-    """A function of the user's own, such as a simulator, that raised an error; the message says which and what."""
+    """Raised when the user's function, such as a simulator, raises an error; the message quotes it."""
 
 
 @contextmanager
 def code_of_user(what: str) -> Iterator[None]:
-    """Turn an error of the user's function, called `what`, into `UserCodeFailed`."""
+    """Turn an error of the user's function, called `what` in the message, into `UserCodeFailed`."""
     try:
         yield
     except OnebasinError:
@@ -70,11 +70,11 @@ def code_of_user(what: str) -> Iterator[None]:
 
 
 class RunCancelled(OnebasinError, RuntimeError):
-    """A run that was told to stop before its end."""
+    """Raised when a run is stopped before its end."""
 
 
 class PosteriorFileError(OnebasinError, RuntimeError):
-    """A posterior file that cannot be written or read.
+    """Raised when a posterior file cannot be written or read.
 
     Examples
     --------
@@ -84,24 +84,22 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 
 
 class FormatError(OnebasinError, ValueError):
-    """A file that cannot be read as a posterior; the fault follows its name, without a full stop."""
+    """Raised when a file cannot be read as a posterior.
+
+    `fault` completes the sentence after the file's name, without a full stop. If empty, `path` is the whole message.
+    """
 
     def __init__(self, path: Path | str, fault: str) -> None:
         super().__init__(f"{path} {fault}." if fault else str(path))
 
-    @classmethod
-    def whole(cls, message: str) -> FormatError:
-        """An error whose message is this."""
-        return cls(message, "")
-
 
 class WriteError(OnebasinError, OSError):
-    """A file that could not be written: a full disk, a quota, a folder that has become read-only, a broken disk.
+    """Raised when a file cannot be written, because of a full disk, a quota, a read-only folder or a broken disk.
 
     Attributes
     ----------
     path : Path
-        The file; what it held before is unchanged.
+        The file; its earlier content is unchanged.
     """
 
     def __init__(self, path: Path, message: str) -> None:
@@ -110,12 +108,12 @@ class WriteError(OnebasinError, OSError):
 
 
 class NameTaken(WriteError):
-    """A file that another process created meanwhile; ours is kept under a different name.
+    """Raised when another process has created the output file meanwhile; the result is in a file of a different name.
 
     Attributes
     ----------
     kept : Path
-        The name of our file.
+        The file with the result.
     """
 
     def __init__(self, path: Path, kept: Path) -> None:
@@ -127,11 +125,11 @@ class NameTaken(WriteError):
 
 
 class InUse(OnebasinError, RuntimeError):
-    """A file or folder that another process, or another thread of this one, is writing."""
+    """Raised when another process or thread is writing the file or folder."""
 
 
 class InferenceError(OnebasinError, RuntimeError):
-    """A method that could not run on its target; the message says why and what to do.
+    """Raised when a method cannot run on its target; the message says why and what to do.
 
     Examples
     --------
@@ -141,7 +139,7 @@ class InferenceError(OnebasinError, RuntimeError):
 
 
 class AdviFailed(InferenceError):
-    """Variational inference that failed in every attempt.
+    """Raised when variational inference fails in every attempt.
 
     Attributes
     ----------
@@ -155,27 +153,27 @@ class AdviFailed(InferenceError):
 
 
 class NoFingerprint(InferenceError):
-    """A part of a run has no fingerprint; the message names it in a clause."""
+    """Raised when a part of a run has no fingerprint; the message is a clause that names it."""
 
 
 class StudyError(OnebasinError, ValueError):
-    """An option that does not fit, or a folder that is in use; the message says what to do."""
+    """Raised when an option does not fit, or a folder is in use; the message says what to do."""
 
 
 class TaskError(OnebasinError, RuntimeError):
-    """Work that cannot run in other processes: no scheduler answers, versions differ, or a model cannot be sent."""
+    """Raised when tasks cannot run elsewhere: no scheduler answers, versions differ, or a model cannot be sent."""
 
 
 class TaskDied(OnebasinError, RuntimeError):
-    """A process, or its worker, was killed; the message says how, in a clause."""
+    """Raised when a process or its worker is killed; the message is a clause that says how."""
 
 
 class UsageError(StudyError):
-    """A command that lacks a word."""
+    """Raised when a command lacks a required argument."""
 
 
 class Interrupted(OnebasinError):
-    """A run that was stopped from the keyboard; the message says what is kept.
+    """Raised when a run is stopped from the keyboard; the message says what is kept.
 
     It is not a `RuntimeError`, so that code that catches failed runs does not catch it.
     """
@@ -191,17 +189,17 @@ def interruption_says(words: Callable[[], str]) -> Iterator[None]:
 
 
 MAX_SEED = 2**32 - 1
-"""Stan's seeds are unsigned numbers of 32 bits."""
+"""Largest seed: Stan's seeds are unsigned 32-bit integers."""
 
 
 def error_in_words(error: Exception) -> str:
-    """Return an error's message without the full stop, after the error's name if it is not ours."""
+    """Return an error's message without its full stop, after the error's name if it is not onebasin's own."""
     text = str(error).strip().removesuffix(".")
     return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"
 
 
 def nearby(path: Path) -> str:
-    """Return a question for a file with nearly the name of a missing one, to add to a message; or nothing."""
+    """Return a question that suggests a file with a name similar to a missing one, or nothing."""
     try:
         names = [file.name for file in path.parent.iterdir() if file.name != path.name]
     except OSError:
@@ -211,7 +209,7 @@ def nearby(path: Path) -> str:
 
 
 class StanError(OnebasinError, RuntimeError):
-    """Base class of everything that can go wrong on the way to a Stan program's output.
+    """Base class of errors of Stan programs and CmdStan.
 
     Examples
     --------
@@ -226,11 +224,11 @@ class StanError(OnebasinError, RuntimeError):
 
 
 class CmdStanNotFound(StanError):
-    """No CmdStan directory was found, or ``CMDSTAN`` names a wrong one."""
+    """Raised when no CmdStan directory is found, or ``CMDSTAN`` does not name one."""
 
 
 class HomeBuildError(StanError):
-    """CmdStan could not be assembled.
+    """Raised when CmdStan cannot be assembled.
 
     Attributes
     ----------
@@ -254,12 +252,12 @@ class HomeBuildError(StanError):
 
 
 class StanProgramError(StanError):
-    """A Stan program that cannot be read, does not parse or does not compile; with the compiler's message."""
+    """Raised when a Stan program cannot be read, parsed or compiled; the compiler's message is included."""
 
 
 class StanDataError(StanError, ValueError):
-    """Data that a Stan program does not accept: a missing file, malformed JSON, an absent variable."""
+    """Raised when a Stan program does not accept its data: a missing file, malformed JSON or a missing variable."""
 
 
 class StanRunError(StanError):
-    """A failed run of a Stan program; with the program's message."""
+    """Raised when a run of a Stan program fails; the program's message is included."""

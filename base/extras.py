@@ -15,19 +15,19 @@ EXTRAS: Mapping[str, str] = {
     "sklearn": "sklearn",
     "zarr": "zarr",
 }
-"""The package whose presence shows that an extra is installed; `data` and `cmdstan` are checked elsewhere."""
+"""For each extra, the package whose presence shows that it is installed; `data` and `cmdstan` are checked elsewhere."""
 
 
 def is_installed(package: str) -> bool:
     """Check whether a package can be imported, without importing it."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # `sys.modules` holds another object under this name
+    except ValueError:  # `sys.modules` has another object of this name.
         return False
 
 
 def lacks(what: str, extra: str) -> str:
-    """Return the message that a feature needs an extra, with the command that installs it."""
+    """Return the message that a feature needs an extra, with the command to install it."""
     package = EXTRAS[extra]
     return (
         f"{what} needs the package {package}, which is not installed: "

@@ -1,6 +1,6 @@
 """Load a module's public names on first use, from a stub next to it.
 
-For packages, lazy_loader does this; it supports neither single modules nor functions that are defined elsewhere.
+lazy_loader does this for packages, but supports neither single modules nor functions that are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def attach(
 
     def load(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"{module} has no `{name}`: choose among {', '.join(names)}.")
+            raise AttributeError(f"{module} has no `{name}`; it has {', '.join(names)}.")
         where, found = places[name]
         return getattr(import_module(where, package), found)
 

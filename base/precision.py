@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLE = "JAX_ENABLE_X64"
-"""The variable that JAX reads as it is imported."""
+"""The environment variable that JAX reads when it is imported."""
 
 
 @contextmanager
 def precision(dtype: str) -> Iterator[None]:
     """Run a block in ``"float64"`` or ``"float32"``, in the current thread only.
 
-    JAX is not imported for it, since that takes a second and a block with a Stan program does not need it.
+    JAX is not imported here, since that takes a second and Stan programs do not need it.
     """
     double = dtype == "float64"
-    if "jaxlib" in sys.modules:  # the module `jax` itself may be a lazy one that is not loaded yet
+    if "jaxlib" in sys.modules:  # `jax` itself may be a lazy module.
         import jax
 
         with jax.enable_x64(double):
@@ -33,7 +33,7 @@ def precision(dtype: str) -> Iterator[None]:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = before
-        if "jaxlib" in sys.modules:  # the block has imported it
+        if "jaxlib" in sys.modules:  # The block has imported JAX.
             import jax
 
             chosen = (before or "").lower() in ("1", "true", "yes", "on", "y", "t")

@@ -1,4 +1,4 @@
-"""Progress on stderr: bars in a terminal or a notebook, few lines elsewhere; all of it goes to the run's log too."""
+"""Progress on stderr: bars in a terminal or a notebook, a few lines elsewhere; the run's log gets all of it."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from .run_log import record
 from .text import shown
 
 LINES_EVERY = 60.0
-"""Minimum number of seconds between two lines on the progress of all chains, where there are no bars."""
+"""Minimum number of seconds between two progress lines of all chains, where there are no bars."""
 SHOW_EVERY = 0.2
-"""Seconds between two updates of a notebook's output."""
+"""Minimum number of seconds between two updates of a notebook's output."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
-    """The time left, for bars that are timed."""
+    """Column with the time left, for bars that are timed."""
 
     def render(self, task: Task) -> Text:
         return super().render(task) if task.fields["timed"] else Text()
 
 
 class ProgressBars:
-    """Progress bars for several threads; a few lines where bars cannot move, nothing if `enabled` is false.
+    """Progress bars for several threads, or a few lines where bars cannot move; nothing if `enabled` is false.
 
-    By default, bars are shown only where they can move. In a notebook they are one output of plain text, which needs no
-    widgets and keeps the last state.
+    By default, bars are shown only where they can move. In a notebook, they are one output of plain text, which needs
+    no widgets and keeps its last state.
     """
 
     def __init__(self, enabled: bool | None) -> None:
@@ -58,18 +58,18 @@ class ProgressBars:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=8),  # so that a chain's line fits into 80 columns
+            BarColumn(bar_width=8),  # A chain's line then fits into 80 columns.
             MofNCompleteColumn(),
             _TimeLeftColumn(),
             console=console,
             disable=self._notebook or not self._seen,
             transient=True,
-            speed_estimate_period=300.0,  # chains move in steps
+            speed_estimate_period=300.0,  # Chains advance in steps.
         )
         self._lock = RLock()
         self._message, self._shown_at = "", 0.0
         self._output: Any = None
-        # Only the thread that runs a notebook's cell knows the cell of an output.
+        # Only the thread that runs a notebook's cell knows where its output belongs.
         self._cell = contextvars.copy_context()
         self._together: int | None = None
         self._name, self._each, self._total, self._done = "", 0, 0, dict[int, int]()
@@ -86,25 +86,20 @@ class ProgressBars:
         if self._progress.tasks:
             self._show_in_notebook(at_once=True)
 
-    @property
-    def moving(self) -> bool:
-        """True if bars are shown and move."""
-        return self._seen
-
     def expect(self, *, chains: int, warmup: int, draws: int) -> None:
-        """Add a bar of all chains together with the time left, before the first one begins."""
+        """Add a bar for all chains together, with the time left, before the first chain begins."""
         self._name = f"{chains} chains" if chains > 1 else "1 chain"
         self._each, self._total = warmup + draws, chains * (warmup + draws)
         self._begun = self._told_at = time.monotonic()
         self._together = self.add(self._name, self._total, timed=False)
 
     def taken(self, number: int) -> None:
-        """Count a chain that an earlier run has finished."""
+        """Count a chain that an earlier run has already finished."""
         record(f"chain {number} was finished before")
         self.look(number, self._each)
 
     def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
-        """Add a bar of a chain, numbered from 0; an earlier run has done `done` of its iterations."""
+        """Add a bar for a chain, numbered from 0; an earlier run has already done `done` of its iterations."""
         return ChainBar(self, number, warmup, draws, done)
 
     def look(self, number: int, done: int) -> None:
@@ -133,18 +128,18 @@ class ProgressBars:
         self._show_in_notebook()
 
     def say(self, message: str) -> None:
-        """Print a line above the bars; in a notebook below them, until the next one."""
+        """Print a line above the bars; in a notebook, show it below them until the next line."""
         record(message)
-        if self.moving and self._notebook:
+        if self._seen and self._notebook:
             self._message = shown(message)
             self._show_in_notebook(at_once=True)
-        elif self.moving:
+        elif self._seen:
             self._print(message)
 
     def note(self, message: str) -> None:
-        """Print a line where there are no bars: in a file or a pipe."""
+        """Print a line where there are no bars, such as in a file or a pipe."""
         record(message)
-        if self._enabled and not self.moving:
+        if self._enabled and not self._seen:
             self._print(message)
 
     def _print(self, message: str) -> None:
@@ -181,7 +176,7 @@ def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def _in_ci(environment: Mapping[str, str]) -> bool:
-    """Check whether a CI runs this process, so that nobody watches."""
+    """Check whether this process runs in CI, where nobody watches."""
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
@@ -201,21 +196,13 @@ class ChainBar:
             bars.move(self._bar, done)
             bars.look(number, done)
 
-    @property
-    def moving(self) -> bool:
-        """True if the bar is shown; otherwise no facts need to be computed for it."""
-        return self._bars.moving
-
     def show(self, done: int, **facts: float | None) -> None:
         """Show facts after some iterations: `step_size`, `divergences`, and the mean `acceptance` probability."""
         self._bars.look(self._number, done)
         known = _known(**facts)
         before, phase = self._phase, self._phase_at(done)
         self._phase = phase
-        if (before, phase) == (
-            "warmup",
-            "sampling",
-        ):  # a second try may start again with the warmup
+        if (before, phase) == ("warmup", "sampling"):  # A retry may go back to the warmup.
             record(f"{self._name} has warmed up{known and f':{known}'}")
         self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 

@@ -1,8 +1,8 @@
-"""Notices for the user, and the log of a run: a file of lines with their times, next to the run's output.
+"""Notices for the user, and the log of a run: a file of lines with their times, stored next to the run's output.
 
-Both use Python's logger "onebasin". A script shows notices on stderr; your own program may direct or silence them.
-Records for the log alone, such as the end of a chain, have the level INFO. Lines are appended, so that the log of a run
-that was stopped and resumed is complete. A log that cannot be written, as on a full disk, never ends a run.
+Both use Python's logger "onebasin". A script shows notices on stderr; your program may redirect or silence them.
+Records that go only to the log, such as the end of a chain, have the level INFO. Lines are appended, so that the log of
+a resumed run is complete. If the log cannot be written, as on a full disk, the run continues.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ LOGGER = logging.getLogger("onebasin")
 
 
 def notice(text: str) -> None:
-    """Give the user notice in one line; characters that a terminal would obey are escaped."""
+    """Show the user a notice in one line; characters that a terminal would obey are escaped."""
     LOGGER.warning("%s", shown(text))
 
 
 def record(text: str) -> None:
-    """Write a line to the run's log alone."""
+    """Write a line only to the run's log."""
     LOGGER.info("%s", shown(text))
 
 
 NAME = "run.log"
 """Name of the log in a run's folder."""
 PRINTED_BYTES = 2**20
-"""Bytes of programs' output that a log keeps."""
+"""Maximum number of bytes of programs' output in a log."""
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 
 
 class _Lines(logging.Handler):
-    """Adds a line to a file for every record."""
+    """Handler that adds a line to a file for every record."""
 
     def __init__(self, path: Path, prefix: str) -> None:
         super().__init__(logging.INFO)
@@ -47,7 +47,7 @@ class _Lines(logging.Handler):
         self._room = PRINTED_BYTES
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name != LOGGER.name:  # output of the user's program
+        if record.name != LOGGER.name:  # The user's program printed this.
             if self._room <= 0:
                 return
             self._room -= len(record.getMessage())

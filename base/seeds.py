@@ -1,4 +1,4 @@
-"""Derive every random key of a method from its seed, a purpose, and the number of a chain, a member or a fit."""
+"""Derive all random keys of a method from its seed, a purpose, and the number of a chain, member or fit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Purpose(IntEnum):
 
 
 def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:
-    """Return a key for each number below `count`; keys do not depend on `count`."""
+    """Return a key for each number below `count`; the keys do not depend on `count`."""
     root = jax.random.fold_in(jax.random.key(seed), int(purpose))
     return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(count))
 

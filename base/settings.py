@@ -1,9 +1,9 @@
-"""Settings: frozen dataclasses that pydantic checks when they are made, with error messages of our own.
+"""Settings: frozen dataclasses that pydantic checks when they are made, with onebasin's own error messages.
 
 The type of a field says which values are allowed: one of the types below, a `Literal` of words, or one of these or
-`None`. Values are checked and never converted, so that the record equals what the user gave. The docstring of a
-method's function describes its fields under "Parameters", in NumPy's form; `descriptions` reads it for the options of
-the command line.
+`None`. Values are checked and never converted, so that the record equals the user's input. The docstring of a method's
+function describes the fields under "Parameters", in NumPy's style; `descriptions` reads it for the command line's
+options.
 """
 
 from __future__ import annotations
@@ -21,27 +21,6 @@ from pydantic.dataclasses import dataclass
 
 from .checks import LARGEST, MOST, choose, kind_of
 from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
-
-_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-
-
-def sections(text: str | None) -> dict[str, str]:
-    """Return every section's body by its title; the text before the first section has an empty title."""
-    parts = _TITLE.split(inspect.cleandoc(text or ""))
-    return {"": parts[0].strip()} | {
-        title: body.strip("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
-
-
-def entries(text: str | None, title: str) -> dict[str, str]:
-    """Return a section's entries by their names; an entry with several names is listed under each."""
-    body = sections(text).get(title, "")
-    out = {}
-    for entry in re.split(r"\n(?=\S)", body) if body else []:
-        head = entry.partition("\n")[0].partition(" : ")[0]
-        for name in head.split(", "):
-            out[name] = entry.rstrip()
-    return out
 
 
 @plain_dataclass(frozen=True)
@@ -61,7 +40,7 @@ _KEPT = WrapValidator(_as_given)
 
 Count = Annotated[int, Field(ge=1, le=MOST), Rule("be a whole number of at least 1")]
 WholeNumber = Annotated[int, Field(ge=0, le=MOST), Rule("be a whole number of at least 0")]
-Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number, at least 2")]
+Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number of at least 2")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
 
 Positive = Annotated[
@@ -72,15 +51,15 @@ NonNegative = Annotated[
 ]
 Probability = Annotated[float, Field(gt=0, lt=1), _KEPT, Rule("lie between 0 and 1")]
 Share = Annotated[float, Field(ge=0, le=1), _KEPT, Rule("be a share from 0 to 1")]
-"""A number from 0 to 1, which may be 0 or 1; a `Probability` may not."""
+"""A number from 0 to 1; unlike a `Probability`, it may be 0 or 1."""
 
 
 @dataclass_transform(frozen_default=True)
 def settings[T](cls: type[T]) -> type[T]:
     """Turn a class with annotated fields into a class of settings.
 
-    It raises `ValueError` for a value that a field does not allow, and `TypeError` for an unknown field or a word that
-    is not text.
+    The class raises `ValueError` for a value that a field does not allow, and `TypeError` for an unknown field or for a
+    choice that is not a string.
     """
     made: Any = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
     check: Callable[..., None] = made.__init__
@@ -101,16 +80,18 @@ def settings[T](cls: type[T]) -> type[T]:
 
 def descriptions(function: Callable[..., Any]) -> dict[str, str]:
     """Return the description of each argument in one line, from a function's docstring."""
-    meanings = {
-        name: entry.partition("\n")[2]
-        for name, entry in entries(function.__doc__, "Parameters").items()
-    }
-    return {name: " ".join(meaning.split()) for name, meaning in meanings.items()}
+    text = inspect.cleandoc(function.__doc__ or "").partition("\nParameters\n----------\n")[2]
+    found = {}
+    for entry in re.split(r"\n(?=\S)", re.split(r"\n\n(?=\w[\w ]*\n---)", text)[0]):
+        head, _, meaning = entry.partition("\n")
+        for name in head.partition(" : ")[0].split(", "):
+            found[name] = " ".join(meaning.split())
+    return found
 
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:
     first = error.errors()[0]
-    if not first["loc"]:  # raised by the class's own check of several fields
+    if not first["loc"]:  # The class itself checks several fields together.
         return first["ctx"]["error"]
     name, value = str(first["loc"][0]), first["input"]
     known = {field.name: field for field in fields(cls)}
@@ -124,7 +105,7 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
     hint = "" if default is MISSING else f" The default is {default!r}."
     field = cls.__pydantic_fields__[name]
     parts = [*field.metadata, field.annotation]
-    for part in parts:  # the list grows: the arguments of a type are appended below
+    for part in parts:  # The list grows: the arguments of a type are appended below.
         if isinstance(part, Rule):
             return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
         if get_origin(part) is Literal:

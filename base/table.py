@@ -1,7 +1,7 @@
-"""Tables: columns, cells, rows that fold; and a table as Markdown.
+"""Tables with columns, cells and rows that fold, and their form in Markdown.
 
-Text is plain; `backticks` set a name as code. A column decides how its numbers are written: few digits, grouped
-thousands, a real minus sign. Cards, pages, studies and the terminal show these tables.
+Text is plain; names in `backticks` are shown as code. A column determines how its numbers are written: with few digits,
+grouped thousands and a real minus sign. Cards, pages, studies and the terminal show these tables.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .text import MARKS, Flag
 Number = int | float | np.integer | np.floating
 EMPTY = "–"
 MOST = 12
-"""Maximum number of decimals."""
+"""Maximum number of decimal places."""
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_number(value: Number | None, *, digits: int = 3, decimals: int | None = None) -> str:
-    """Write a number to some significant digits, or to `decimals`; integers exactly; None and NaN as a dash."""
+    """Write a number with the given significant digits or decimals, an integer exactly, and None and NaN as a dash."""
     if isinstance(value, Integral):
         return with_minus(f"{int(value):,d}")
     value = math.nan if value is None else float(value)
@@ -45,9 +45,9 @@ def format_number(value: Number | None, *, digits: int = 3, decimals: int | None
 
 
 def decimals_beside(value: float, limits: Iterable[float], decimals: int) -> int:
-    """Return how many decimals distinguish a number from its limits, at least `decimals`.
+    """Return how many decimals are needed to distinguish a number from its limits, at least `decimals`.
 
-    So an R-hat of 1.0102 is never written as 1.010 if the limit is 1.01.
+    For example, an R-hat of 1.0102 is not written as 1.010 if the limit is 1.01.
     """
     apart = [limit for limit in limits if value != limit]
     while decimals < MOST and any(
@@ -67,7 +67,7 @@ Value = str | bool | int | float | np.integer | np.floating | None
 
 @dataclass(frozen=True)
 class TableCell:
-    """A table's cell with a flag or a note."""
+    """A cell of a table, with a flag or a note."""
 
     value: Value  # None and NaN are shown as a dash.
     flag: Flag = ""  # Verdict, shown by a mark and a colour.
@@ -85,7 +85,7 @@ class Column:
 
     name: str
     digits: int = 3  # Significant digits of its numbers.
-    decimals: int | None = None  # Decimals, in the place of `digits`.
+    decimals: int | None = None  # Decimal places, instead of `digits`.
     unit: str = ""  # Shown small under the heading.
     limits: tuple[float, ...] = ()  # Limits from which the decimals must distinguish a number.
 
@@ -112,7 +112,7 @@ class RowGroup:
 
     heading: Row  # The row that is always shown: a name, and a summary such as the worst R-hat.
     rows: tuple[Row, ...] = ()
-    open: bool = False  # The rows are shown from the start.
+    open: bool = False  # Whether the rows are shown from the start.
 
 
 @dataclass(frozen=True)
@@ -122,21 +122,21 @@ class Table:
     columns: tuple[Column | str, ...]
     rows: tuple[Row, ...] = ()
     caption: str = ""
-    groups: tuple[RowGroup, ...] = ()  # Rows that fold, after the others.
+    groups: tuple[RowGroup, ...] = ()  # Groups of rows that fold, after the other rows.
     sortable: bool = True
 
     def __post_init__(self) -> None:
-        """Reject rows of a wrong length."""
+        """Reject rows of the wrong length."""
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
-                    f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), and there are "
-                    f"{len(self.columns)} `columns`: give one cell per column, None where empty."
+                    f"`rows` has a row of {len(row)} cells ({row[:1]!r} ...), but there are "
+                    f"{len(self.columns)} `columns`. Give one cell per column, and None if it is empty."
                 )
 
     @property
     def all_rows(self) -> tuple[Row, ...]:
-        """All rows with the headings and rows of groups, in the order of the page."""
+        """All rows, including the headings and rows of groups, in the order of the page."""
         grouped = (row for group in self.groups for row in (group.heading, *group.rows))
         return (*self.rows, *grouped)
 
@@ -164,7 +164,7 @@ class Table:
 
     @cached_property
     def texts(self) -> list[list[str]]:
-        """The cells as text with their marks; all cells of a column with a mark have room for one."""
+        """The cells as text with their marks; if a cell has a mark, all cells of its column leave room for one."""
         columns = [
             [(column.write(cell.value), MARKS[cell.flag]) for cell in cells]
             for column, cells in zip(self.headings, self._by_column(), strict=True)
@@ -204,7 +204,7 @@ class Table:
 
 
 def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) -> Table:
-    """Make a table of a pandas frame: its index and its columns of numbers, or those that are named."""
+    """Make a table from a pandas frame: its index, and all its columns of numbers or those that are named."""
     columns = [str(name) for name in frame.columns] if names is None else list(names)
     rows: tuple[Row, ...] = tuple(
         (str(name), *map(float, row)) for name, *row in frame[columns].itertuples(name=None)
@@ -213,7 +213,7 @@ def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) ->
 
 
 def table_to_markdown(table: Table) -> str:
-    """Write a table as Markdown, its caption above it."""
+    """Write a table as Markdown, with its caption above it."""
     columns = table.headings
     lines = [
         [f"{c.name} ({c.unit})" if c.unit else c.name for c in columns],

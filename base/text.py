@@ -1,8 +1,8 @@
-r"""Text from files, shown and never obeyed.
+r"""Show text from files without letting the terminal act on it.
 
-Names of variables, attributes, columns and files, and the output of programs, may hold characters that a terminal acts
-on: escape sequences that recolour or link, carriage returns, marks that turn the direction of writing. They are written
-as in a Python string, such as ``\x1b``.
+Names of variables, attributes, columns and files, and the output of programs, may contain characters that a terminal
+acts on: escape sequences that recolour or link, carriage returns, marks that reverse the direction of writing. They are
+written as in a Python string, such as ``\x1b``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from .errors import ArgumentError, nearby
 
 Flag = Literal["", "good", "warn", "bad"]
-"""Good news, a warning, bad news, or nothing of these."""
+"""Good news, a warning, bad news, or none of these."""
 MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
 """The sign of each flag."""
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -28,7 +28,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def dotted(named: Any) -> Any:
-    """Convert names to those that files store: a name, a tuple of names, or the keys of a mapping.
+    """Convert a name, a tuple of names, or the keys of a mapping to the names that files store.
 
     Slashes and indices inside a name become dots: `net/layers[0].weight` becomes `net.layers.0.weight`.
     """
@@ -42,7 +42,7 @@ def dotted(named: Any) -> Any:
     for name, value in named.items():
         if (own := dotted(name)) in found:
             raise ArgumentError(
-                f"Two names would be stored as {own}, because a slash becomes a dot: rename one."
+                f"Two names would both be stored as {own}, because a slash becomes a dot. Rename one of them."
             )
         found[own] = value
     return found
@@ -67,7 +67,7 @@ def pasteable(text: str) -> str:
 
 
 _GROUPS = re.compile(r"\[[^\]\n]*\]|(?<=\d),(?=\d{3}(?!\d))")
-"""Commas between thousands; and indices, whose commas stay."""
+"""Commas between thousands, and indices, which keep their commas."""
 _POWERS = re.compile(r"(?<=\d)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
@@ -83,7 +83,7 @@ def escape_acting(text: str, escape: Callable[[str], str], *, kept: str = "\n") 
 
 
 def json_safe(value: Any) -> Any:
-    """Return nested plain types with None in the place of numbers that are not finite."""
+    """Return nested plain types, with None in place of non-finite numbers."""
     if isinstance(value, dict):
         return {str(key): json_safe(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -94,9 +94,9 @@ def json_safe(value: Any) -> Any:
 
 
 def parse_json(text: str, *, once: bool = False) -> Any:
-    """Read JSON; with `once`, it is a `KeyError` if an object has a name twice.
+    """Read JSON; with `once`, raise `KeyError` if an object has a name twice.
 
-    It is a `JSONDecodeError` if the text is not JSON, is nested too deeply, or has a number of thousands of digits.
+    Raise `JSONDecodeError` if the text is not JSON, is nested too deeply, or has a number with thousands of digits.
     """
 
     def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -117,9 +117,9 @@ def parse_json(text: str, *, once: bool = False) -> Any:
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as readable JSON, in one line without `indent`.
+    """Write a value as readable JSON, in one line if `indent` is None.
 
-    Numbers that are not finite become null. Letters of all languages stay; characters that a terminal would obey are
+    Non-finite numbers become null. Letters of all languages are kept; characters that a terminal would obey are
     escaped.
     """
     text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False)
@@ -127,9 +127,9 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
 
 
 def read_json_file(path: Path, *, error: type[Exception], argument: str = "data") -> dict[str, Any]:
-    """Read a JSON object with each variable once, or raise `error`, which names the argument."""
+    """Read a JSON object that contains each variable once, or raise `error`, whose message names the argument."""
     if path.is_dir():
-        raise error(f"`{argument}` is {path}, which is a folder; name a JSON file.")
+        raise error(f"`{argument}` is {path}, which is a folder. Give a JSON file.")
     try:
         values = parse_json(path.read_text(encoding="utf-8-sig"), once=True)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
     except OSError as reason:
         raise error(f"`{argument}` is {path}, which cannot be read: {reason.strerror}.") from reason
     except json.JSONDecodeError as reason:
-        remedy = ' Write {"N": 2, "y": [0.5, 1.5]}, an entry for each variable.' * (
+        remedy = ' Write an entry for each variable, such as {"N": 2, "y": [0.5, 1.5]}.' * (
             path.suffix == ".csv"
         )
         raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
@@ -145,7 +145,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         raise error(f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text.") from reason
     except KeyError as reason:
         raise error(
-            f"`{argument}` is {path}, which has {reason.args[0]} twice; give every variable once."
+            f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
         raise error(f"`{argument}` is {path}, which does not hold a JSON object of variables.")

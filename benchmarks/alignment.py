@@ -1,12 +1,12 @@
-"""Time of aligning network posteriors with onebasin, and with Git Re-Basin's published weight matching, pair by pair.
+"""Time the alignment of network posteriors by onebasin, and by Git Re-Basin's published weight matching pair by pair.
 
     nice .venv/bin/python benchmarks/alignment.py [--repeats N] [--wide N] [--pairs N] [--json]
 
-Draws are a truth plus noise of the same size, with entries from N(0, 1), and every draw has a random labelling. Units
+Each draw is a common truth plus noise of the same size, both with entries from N(0, 1), in a random labelling. Units
 overlap as in wide posteriors. All measurements run one after the other in one process. The output has the lowest and
-highest of several rounds, in wall-clock seconds and in processor seconds over all threads, which depend less on other
-load. Costs are mean squared distances to the reference. The wide network is measured with some draws, in float32, and
-extrapolated to 4,000.
+highest time of several rounds, in wall-clock seconds and in processor seconds of all threads. The latter depend less on
+the load of the machine. Costs are mean squared distances to the reference. The wide network is measured with some
+draws, in float32, and extrapolated to 4,000.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def draws_of(
         noise += truth * rng.standard_normal(shape).astype(dtype)
         values[name] = noise
     group = Group(model.symmetry, shapes)
-    for chain in range(chains):  # one chain at a time, to save memory
+    for chain in range(chains):  # One chain at a time, to save memory.
         element = group.random(rng, (draws,))
         moved = group.act(element, {n: v[chain] for n, v in values.items()})
         for name, array in moved.items():
@@ -59,7 +59,7 @@ def draws_of(
 
 @dataclass(frozen=True)
 class Seconds:
-    """Rounds of one measurement, in wall-clock and processor seconds."""
+    """Times of all rounds of a measurement, in wall-clock and processor seconds."""
 
     wall: tuple[float, ...]
     cpu: tuple[float, ...]
@@ -70,7 +70,7 @@ class Seconds:
 
 
 def clock(run: Callable[[], object], repeats: int) -> Seconds:
-    """Time some rounds."""
+    """Time a function over several rounds."""
     wall, cpu = [], []
     for _ in range(repeats):
         began, worked = time.perf_counter(), time.process_time()
@@ -135,10 +135,10 @@ def small(repeats: int) -> list[dict[str, object]]:
 
 
 def wide(num: int, repeats: int) -> list[dict[str, object]]:
-    """Time the alignment of 784-512-10 to one draw, for some draws in float32, and measure its additional memory.
+    """Time the alignment of some float32 draws of 784-512-10 to one draw, and measure the additional memory.
 
-    For draws about one truth, the nearest place of every unit is the right one, which certifies the assignment.
-    Independent draws are the worst case, in which every assignment problem must be solved.
+    If draws share one truth, matching every unit to its nearest counterpart is already the optimal assignment.
+    Independent draws are the worst case, because every assignment problem must be solved.
     """
     rows = []
     scales = {"W1": 1.0, "b1": 1.0, "W2": 1.0}
@@ -171,7 +171,7 @@ def against_pairs(num: int, repeats: int) -> list[dict[str, object]]:
             rng = np.random.default_rng(0)
             moved[:] = [weight_matching(symmetry, plain[0], draw, rng) for draw in plain]
 
-        with threadpool_limits(1, user_api="blas"):  # one thread is faster at these sizes
+        with threadpool_limits(1, user_api="blas"):  # One thread is faster at these sizes.
             their_seconds = clock(pairs, repeats)
         their_cost = np.mean(
             [sum(((w[n] - plain[0][n]) ** 2).sum() for n in names) for w in moved[1:]]
@@ -232,12 +232,12 @@ class Peak:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--wide", type=int, default=100, help="draws of 784-512-10")
     parser.add_argument(
-        "--pairs", type=int, default=300, help="draws that are also matched one by one"
+        "--pairs", type=int, default=300, help="number of draws to match one by one as well"
     )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Effective draws per second of NUTS on Boston Housing in NumPyro and Stan, with equal settings in double precision.
+"""Compare the effective draws per second of NUTS in NumPyro and Stan on Boston Housing, with the same settings.
 
     .venv/bin/python benchmarks/engines.py [--warmup 300] [--draws 300] [--depth 8] [--rounds 2] [--json]
 
@@ -45,13 +45,13 @@ def target_of(weights: str) -> Any:
 
 
 def outputs(target: Any, draws: xr.Dataset) -> np.ndarray:
-    """Return the outputs at 50 training inputs, (output, chain, draw)."""
+    """Return the outputs (output, chain, draw) at 50 training inputs."""
     rows = np.linspace(0, len(target.x) - 1, 50).astype(int)
     return np.moveaxis(ob.networks.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
 
 
 def moments(draws: xr.Dataset) -> np.ndarray:
-    """Return label-free quantities of the parameters, (number, chain, draw)."""
+    """Return label-free functions (number, chain, draw) of the parameters."""
     parts = [draws["W1"].mean("hidden1"), draws["b1"].mean("hidden1"), draws["W2"].mean("hidden1")]
     parts += [draws["b2"], draws["sigma"]]
     flat = [p.values.reshape(*p.values.shape[:2], -1) for p in parts]
@@ -94,7 +94,7 @@ def rounds(settings: Any, number: int) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--warmup", type=int, default=300)
     parser.add_argument("--draws", type=int, default=300)

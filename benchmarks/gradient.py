@@ -1,11 +1,11 @@
-"""Time of one gradient of the log density, by parametrisation: NumPyro (float64 and float32) and Stan.
+"""Time one gradient of the log density in NumPyro (float64, float32) and Stan, for each parametrisation.
 
     .venv/bin/python benchmarks/gradient.py [--repeats N] [--json]
 
-The engines run one after the other in one process, on one thread each, and as in a sampler. NumPyro runs a compiled
-loop, in which each step depends on the previous one. Stan runs static HMC in CmdStan with a fixed step size, and the
-time is divided by the number of leapfrog steps. The output is the median over several rounds with its spread, the ratio
-to Stan, and the ratio to free weights in the same engine.
+The engines run one after the other in one process, on one thread each, as in a sampler. NumPyro runs a compiled loop,
+in which each step depends on the previous one. Stan runs static HMC in CmdStan with a fixed step size, and the time is
+divided by the number of leapfrog steps. The output is the median over several rounds with its spread, the ratio to
+Stan, and the ratio to free weights in the same engine.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def show(name: str, table: dict[str, dict[str, list[float]]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", action="store_true")

@@ -65,7 +65,7 @@ def model():
 
 @dataclass
 class Figures:
-    """Counts of the effects of kills on one command."""
+    """Counts of what happened when one command was killed."""
 
     command: str
     kills: int = 0
@@ -242,7 +242,7 @@ def measure_killed(place: Place, words: list[str], kills: int, rng: random.Rando
     seen = Figures("numpyro")
     started = time.monotonic()
     if place.start(words).wait(1200):
-        raise SystemExit(f"The undisturbed run failed: {place.said()}")
+        raise SystemExit(f"The run without kills failed: {place.said()}")
     wanted = draws(place.out)
     shutil.rmtree(place.out)
     place.out.mkdir()
@@ -262,7 +262,7 @@ def measure_killed(place: Place, words: list[str], kills: int, rng: random.Rando
         process.kill()
         process.wait(END_SECONDS)
         found = phase(place.out)
-        if found == "end":  # the kill came too late, so only the result is checked
+        if found == "end":  # The kill came too late, so check only the result.
             seen.early += 1
         else:
             seen.kills += 1
@@ -298,10 +298,10 @@ def newest(folder: Path) -> float:
 def measure(place: Place, words: list[str], name: str, kills: int, rng: random.Random) -> Figures:
     """Kill a sampling command, and let it finish after every third kill."""
     seen = Figures(name)
-    for timed in (False, True):  # the first run compiles the program
+    for timed in (False, True):  # The first run compiles the program.
         started = time.monotonic()
         if place.start(words).wait(1200):
-            raise SystemExit(f"The undisturbed run of {name} failed: {place.said()}")
+            raise SystemExit(f"The run of {name} without kills failed: {place.said()}")
         seconds = time.monotonic() - started
         if timed:
             wanted = draws(place.out)
@@ -345,7 +345,7 @@ def compiles(place: Place) -> bool:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name, number in (
         ("sample", 45),
@@ -359,7 +359,7 @@ def main() -> None:
     given = parser.parse_args()
     for number in SIGNALS[
         1:
-    ]:  # `nohup` and background jobs of shells ignore some signals, and commands would inherit this
+    ]:  # `nohup` and background jobs ignore some signals, and the commands would inherit this.
         signal.signal(number, signal.SIG_DFL)
     found = []
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:

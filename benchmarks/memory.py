@@ -1,4 +1,4 @@
-"""Peak memory of commands and functions on 128 MB of draws: 4 chains of 20,000 draws of 200 parameters.
+"""Measure peak memory for 128 MB of draws: 4 chains of 20,000 draws of 200 parameters.
 
 The NumPyro model also has 50 observations, whose log likelihoods and predictions take another 48 MB.
 
@@ -67,7 +67,7 @@ save(build(Target("normal"), {"mu": mu, "w": w}, stats, how), path)
 
 @dataclass(frozen=True)
 class Case:
-    """A measured case.
+    """A command or function to measure.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ def peak(case: Case, draws: int) -> float:
 
 
 def main() -> int:
-    """Measure and print; return the exit code."""
+    """Measure, print the results and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--json", action="store_true")
@@ -166,7 +166,7 @@ def main() -> int:
         if name == "sample Stan":
             peak(
                 CASES[name], FEW_DRAWS
-            )  # compile first, because the compiler needs the most memory
+            )  # Compile first, because the compiler needs the most memory.
         low, high = (peak(CASES[name], draws) for draws in (FEW_DRAWS, DRAWS))
         rows.append({"case": name, "baseline": low, "peak": high, "above": high - low})
         rows[-1] |= {"limit": CASES[name].limit, "kept": high - low <= CASES[name].limit}

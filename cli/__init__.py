@@ -1,1 +1,1 @@
-"""The commands of `onebasin`, one module each; heavy imports stand inside the functions."""
+"""The commands of `onebasin`, each in its own module; heavy imports are inside the functions."""

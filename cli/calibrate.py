@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from onebasin.base.errors import ModelDataError, StudyError
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.text import Flag
 
 from . import console, inputs
@@ -40,7 +40,7 @@ def calibrate(
     ] = None,
     simulator: str | None = option(
         None,
-        "For a Stan program: a function that takes a numpy Generator and returns two dicts, parameters and data.",
+        "For a Stan program: a function that takes a numpy Generator and returns two dicts, for parameters and data.",
         metavar="FILE.py:NAME",
     ),
     observed: str | None = option(
@@ -53,7 +53,7 @@ def calibrate(
         "pathfinder.",
     ),
     engine: str | None = option(
-        None, "numpyro, stanli, cmdstan or nutpie; by default the model's own."
+        None, "numpyro, stanli, cmdstan or nutpie; by default the one for the model."
     ),
     exchangeable: list[str] | None = option(
         None, "Interchangeable components of your model, as in `sample`."
@@ -64,24 +64,24 @@ def calibrate(
     warmup: int | None = option(None, "Warmup iterations of each chain; by default 500."),
     draws: int | None = option(None, "Number of draws of each chain or fit."),
     workers: int | None = option(
-        None, "Number of groups of simulations at once; by default one per core."
+        None, "Number of groups of simulations that run at once; by default one per core."
     ),
     scheduler: Scheduler = None,
     out: Path | None = option(
         None, "Folder in which ranks are saved; repeat the command to resume.", metavar="DIR"
     ),
     figure: Path | None = option(
-        None, "Save a picture of the ranks with their bands.", metavar="FILE.png"
+        None, "File for a picture of the ranks with their bands.", metavar="FILE.png"
     ),
     json: Json = False,
     progress: Progress = True,
 ) -> None:
     """Check whether a method recovers the right posterior, and measure its error.
 
-    Parameters come from the prior, data from the likelihood; the parameters are then one more draw from the posterior.
+    Parameters are drawn from the prior and data from the likelihood, so the parameters are one more draw from the
+    posterior.
     """
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.inference.calibration.calibrate import calibrate as run
     from onebasin.inference.calibration.calibrate import method_of
 
@@ -136,7 +136,7 @@ def _family(
     observed: str | None,
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
-    """Yield the family of models; the user's modules can be imported within the context."""
+    """Yield the family of models; within the context, the user's modules can be imported."""
     from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.text import read_json_file
     from onebasin.inference.calibration.family import Family, simulated

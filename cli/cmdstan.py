@@ -1,4 +1,4 @@
-"""`onebasin cmdstan` and `onebasin bridgestan`: CmdStan assembled from the httpstan wheel, for any tool."""
+"""`onebasin cmdstan` and `onebasin bridgestan`: CmdStan assembled from the httpstan wheel, for use by any tool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 bridgestan = typer.Typer(
     name="bridgestan",
-    help="Print a folder for BridgeStan and nutpie, without a download.",
+    help="Print a folder for BridgeStan and nutpie, without downloading anything.",
     cls=CommandGroup,
 )
 
@@ -39,7 +39,7 @@ def build(
 
 @app.command(cls=Command)
 def path(build: Build = True) -> None:
-    """Print the folder of CmdStan, for CMDSTAN=$(onebasin cmdstan path)."""
+    """Print the folder of CmdStan, as in CMDSTAN=$(onebasin cmdstan path)."""
     from onebasin.stan.home.assemble import assemble
 
     if (folder := _assembled(build)) is None:
@@ -49,21 +49,20 @@ def path(build: Build = True) -> None:
 
 @bridgestan.callback()
 def group() -> None:
-    """Keep `path` a command of the group, though it is the only one."""
+    """Keep `path` as a command of the group, although it is the only one."""
 
 
 @bridgestan.command("path", cls=Command)
 def bridge_path(build: Build = True) -> None:
-    """Print the path of a BridgeStan folder, for BRIDGESTAN=$(onebasin bridgestan path)."""
+    """Print the path of a BridgeStan folder, as in BRIDGESTAN=$(onebasin bridgestan path)."""
     from onebasin.stan.home.assemble import bridge_folder, bridge_home
 
     _assembled(build)
-    folder = bridge_folder(bridge_home(progress=console.say))
-    typer.echo(folder)
+    typer.echo(bridge_folder(bridge_home(progress=console.say)))
 
 
 def _assembled(build: bool) -> Path | None:
-    """Return the folder of the assembled CmdStan, or None if it is to be built; raise if it is not."""
+    """Return the folder of the assembled CmdStan; if there is none, return None to have it built, or raise."""
     from onebasin.base.errors import CmdStanNotFound
     from onebasin.stan.home.assemble import assembled_path, is_complete
 

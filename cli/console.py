@@ -1,4 +1,4 @@
-"""Output of the commands: tables and JSON on stdout, lines of progress on stderr; texts from files are escaped."""
+"""Output of the commands: tables and JSON on stdout, progress on stderr. Text from files is escaped."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from onebasin.base.table import Table
 
 _NAME, _FRAME = 32, 2
-"""Maximum width of a table's names, and the width of a column's frame."""
+"""Maximum width of a table's names, and width of a column's frame."""
 _PAGE = 80
-"""Width if stdout is not a terminal and COLUMNS is not set."""
+"""Width of the output if stdout is not a terminal and COLUMNS is not set."""
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
@@ -58,7 +58,7 @@ def complain(message: str, *, lines: bool = False) -> None:
 
 @contextmanager
 def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show the progress of an alignment; yield its callback, which takes the draws done and all draws."""
+    """Show the progress of an alignment; yield a callback that takes the number of draws done and of all draws."""
     if not is_terminal():
         yield None
         return
@@ -71,14 +71,14 @@ def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
 
 
 def write_json(value: Any) -> None:
-    """Write a value to stdout as JSON; numbers that are not finite become null."""
+    """Write a value to stdout as JSON; non-finite numbers become null."""
     from onebasin.base.text import json_text
 
     typer.echo(json_text(value))
 
 
 def write_table(table: Table, *, left_out: Sequence[str] = (), card: bool = False) -> None:
-    """Write a table to stdout without breaking a number or a heading; in a `card`, all but the names are numbers.
+    """Write a table to stdout without breaking numbers or headings; in a `card`, all cells but the names are numbers.
 
     If it is too wide, notes go below their numbers, then the columns `left_out` are dropped in this order, then the
     table is cut into parts, each with the first column.
@@ -128,7 +128,7 @@ def write_table(table: Table, *, left_out: Sequence[str] = (), card: bool = Fals
 
 
 def _least(texts: Sequence[str], numeric: bool) -> int:
-    """Return the least width of a column: the widest number; for texts at most 32, or the longest word."""
+    """Return the minimum width of a column: that of the widest number, or for texts at most 32 or the longest word."""
     widest = max(cell_len(line) for text in texts for line in text.split("\n"))
     if numeric:
         return widest
@@ -136,12 +136,12 @@ def _least(texts: Sequence[str], numeric: bool) -> int:
 
 
 def _taken(widths: Iterable[int]) -> int:
-    """Return the width of a table from those of its columns."""
+    """Return the width of a table from the widths of its columns."""
     return 1 + sum(width + _FRAME for width in widths)
 
 
 def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
-    """Write lines of a flag, a name and a text; texts wrap next to their names."""
+    """Write lines that consist of a flag, a name and a text, which wraps next to the name."""
     from rich.text import Text
 
     widest = max((len(plain(name)) for _, name, _ in rows), default=0)
@@ -172,13 +172,11 @@ def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
 
 
 def write_remark(sentence: str, flag: str) -> None:
-    """Write a sentence to stdout with the mark of its flag."""
+    """Write a sentence to stdout, with the mark of its flag."""
     from rich.text import Text
 
-    if not flag:
-        write_sentence(sentence)
-        return
-    _write(Text.assemble((f"{MARKS[flag]} ", _COLOURS[flag]), plain(sentence)), indent=2)
+    mark = [(f"{MARKS[flag]} ", _COLOURS[flag])] if flag else []
+    _write(Text.assemble(*mark, plain(sentence)), indent=2 if flag else 0)
 
 
 def write_sentence(sentence: str, *, indent: int = 0) -> None:
@@ -194,7 +192,7 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
     out = stdout()
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        lines: list[Text] = []  # rich would break long words
+        lines: list[Text] = []  # rich would break long words.
         margin, end = " " * indent, 0
         for line in wrap(
             text.plain,
@@ -217,7 +215,7 @@ def plain(text: str) -> str:
 
 
 def stdout() -> Console:
-    """Return a console for the present stdout, with the width of the terminal or of COLUMNS, else 80."""
+    """Return a console for the current stdout; its width is that of the terminal or COLUMNS, or else 80."""
     from rich.console import Console
 
     known = sys.stdout.isatty() or "COLUMNS" in os.environ

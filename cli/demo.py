@@ -10,22 +10,21 @@ from typing import Annotated
 
 import typer
 
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 WIDTH = 50
-"""Columns of a label."""
+"""Width of a label in characters."""
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The page to write; it replaces one that exists.")] = (
+    out: Annotated[Path, typer.Option(help="The page to write; an existing file is replaced.")] = (
         Path("demo/report.html")
     ),
 ) -> None:
-    """Show in half a minute what onebasin does, on a mixture and on a network; no compiler is needed."""
+    """Show in half a minute what onebasin does with a mixture and a network; no compiler is needed."""
     from onebasin.analysis.page import OutputError
     from onebasin.base.files.writing import claim
 
-    quieten_stan()
     with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():
         from onebasin.analysis.page import put
         from onebasin.studies.demo import mixture, network
@@ -67,8 +66,8 @@ def demo(
 
 @contextmanager
 def _compiling_quickly() -> Iterator[None]:
-    """Turn most of JAX's optimisations off: for small models, compiling takes longer than running."""
-    prepare_jax()
+    """Turn off most of JAX's optimisations, since compiling small models takes longer than running them."""
+    prepare_libraries()
     import jax
 
     name = "jax_disable_most_optimizations"

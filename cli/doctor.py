@@ -13,15 +13,15 @@ import typer
 
 from onebasin.base.extras import EXTRAS, is_installed
 from onebasin.base.files.cache import CacheError, user_cache
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.text import Flag
 
 from .options import Json, option
 
 _DATA = "data: "
-"""Prefix of the names of checks of data sets."""
+"""Prefix of the names of checks on data sets."""
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
-"""Variables that choose JAX's device."""
+"""Environment variables that choose JAX's device."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Check:
     detail: str
     remedy: str = ""
     engine: str = ""  # The engine that needs it.
-    asked: bool = False  # The user has set it up, so that a failure matters.
+    asked: bool = False  # Whether the user has set it up, so that a failure matters.
 
     @property
     def flag(self) -> Flag:
-        """Return "bad" for a failure that matters, "warn" for others."""
+        """Return "bad" for a failure that matters, and "warn" for other failures."""
         return "good" if self.ok else "bad" if self.engine or self.asked else "warn"
 
 
@@ -48,10 +48,10 @@ def doctor(
     json: Json = False,
     build: bool = option(False, "Build CmdStan now if it is missing.", "--build/--no-build"),
 ) -> None:
-    """Show which engines and packages work on this machine; exit with 0 if models run and all that you set up works."""
+    """Show which engines and packages work here; exit with 0 if models run and everything you set up works."""
     from . import console
 
-    prepare_jax()
+    prepare_libraries()
     checks = examine(build=build, progress=console.say)
     engines = working_engines(checks)
     if json:
@@ -72,7 +72,7 @@ def doctor(
             said = f"the engine {engine} {'works' if works else 'does not work'}"
             console.write_remark(said, "good" if works else "bad" if needed else "warn")
     for check in checks:
-        if check.flag == "bad":  # the first thing to do
+        if check.flag == "bad":  # Fix this first.
             console.say(f"onebasin: {check.remedy}")
             raise typer.Exit(1)
 
@@ -119,7 +119,7 @@ def _jax() -> Check:
         devices = ", ".join(str(device) for device in jax.devices())
         computed = jax.numpy.arange(3.0) * 2
         good, precision = computed.tolist() == [0.0, 2.0, 4.0], str(computed.dtype)
-    except Exception as error:  # a device's plugin may raise anything
+    except Exception as error:  # A device's plugin may raise any error.
         words = (str(error).strip().splitlines() or [type(error).__name__])[0]
         asked = {n: os.environ[n] for n in _JAX_DEVICES if os.environ.get(n)}
         said = ", ".join(f"{name} ({value})" for name, value in asked.items())
@@ -140,7 +140,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
         found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
             assemble.find_parts()
-            assemble.check_home_path(assemble.default_cache(), "where it would be assembled")
+            assemble.check_home_path(user_cache(assemble.PART), "where it would be assembled")
             detail = "none yet; it is built on first use, or now with --build"
             return Check("CmdStan", True, detail, engine="cmdstan")
         number = ".".join(map(str, found.version))
@@ -161,7 +161,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 
 
 def _files(compiles: bool) -> Iterator[Check]:
-    """Check extras, the cache and data sets; only CmdStan needs a cache."""
+    """Check the extras, the cache and the data sets; only CmdStan needs a cache."""
     from onebasin.models import load_data as data
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
@@ -178,7 +178,9 @@ def _files(compiles: bool) -> Iterator[Check]:
     else:
         nearest = next(place for place in (folder, *folder.parents) if place.exists())
         good = nearest.is_dir() and os.access(nearest, os.W_OK)
-        remedy = "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME."
+        remedy = (
+            "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME to another folder."
+        )
         yield Check("cache", good, str(folder), remedy, "cmdstan" if compiles else "")
     if chosen := os.environ.get(data.VARIABLE):
         folder = Path(chosen).expanduser()

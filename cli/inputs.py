@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Files = tuple[Path, ...]
 _STARTS = ("gaussian", "mean", "draw")
-"""Values of `align --reference` that are not files."""
+"""Values of `align --reference` that do not name files."""
 
 
 def read(
@@ -31,9 +31,9 @@ def read(
     program: Path | None = None,
     data: Path | None = None,
 ) -> View:
-    """Open a posterior, the command's argument `argument`; several files are its runs or chains.
+    """Open a posterior, whose argument is called `argument` in messages; several files are its runs or chains.
 
-    Alignment is checked on the log density of the program that is given, or that the file records.
+    Alignment is checked on the log density of the given program, or of the program that the file records.
     """
     from onebasin.posteriors.view import view_of_files
 
@@ -45,7 +45,7 @@ def read(
             return recorded_density(view, trusted=program is not None)
         from onebasin.inference.density.evaluate import log_density
 
-        files = ExitStack()  # open as long as `evaluate` exists
+        files = ExitStack()  # Open as long as `evaluate` exists.
         target = files.enter_context(opened(program, data))
 
         def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
@@ -78,14 +78,14 @@ def recorded_density(view: View, *, trusted: bool = False) -> DensityAtDraws | N
 
 
 def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
-    """Group the files that are chains of one run, and name every posterior.
+    """Group the files that are chains of one run, and give every posterior a name.
 
-    Names are stems of files, with as many folders as needed to distinguish them.
+    Names are the stems of the files, with as many folders as needed to make them unique.
     """
     from onebasin.posteriors.open import grouped, stem
 
     groups = grouped(runs)
-    files = [os.path.realpath(file) for group in groups for file in group]  # loops of links too
+    files = [os.path.realpath(file) for group in groups for file in group]  # Links may be loops.
     if len(set(files)) < len(files):
         raise ArgumentError("`RUN.nc` is given twice: give every posterior file once.")
     stems = [stem([Path(os.path.realpath(file)) for file in group]) for group in groups]
@@ -93,7 +93,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
         names = ["/".join(path.parts[-depth:]) for path in stems]
         if len(set(names)) == len(names):
             return dict(zip(names, groups, strict=True))
-    whole = [str(group[0]) for group in groups]  # run.nc next to run.zarr
+    whole = [str(group[0]) for group in groups]  # Such as run.nc next to run.zarr.
     return dict(zip(whole, groups, strict=True))
 
 
@@ -105,7 +105,7 @@ def files_of(runs: Sequence[Path]) -> list[Path]:
 
 
 def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextManager[object]:
-    """Lock the posterior file of `--out`, which is made from the files `read`."""
+    """Lock the posterior file of `--out`, which is made from the files in `read`."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import claim
     from onebasin.posteriors.writing import format_of
@@ -140,14 +140,13 @@ def truth(
     known = f" nor a reference; the references are {', '.join(references)}" if references else ""
     raise StudyError(
         f"`--truth` is {chosen}, which is not one of the files to compare "
-        f"({there}){known or '; name it among them too'}."
+        f"({there}){known or '; list it with them'}."
     )
 
 
 def start(word: str) -> str | View:
     """Return the value of `--reference`: a keyword, or a posterior."""
-    path = Path(word)
-    return read(path, "--reference") if names_file(word) else word
+    return read(Path(word), "--reference") if names_file(word) else word
 
 
 def names_file(word: str) -> bool:
@@ -185,7 +184,7 @@ def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
 
 
 def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
-    """Return the blocks as they apply to these shapes, with a notice if they differ from the declaration."""
+    """Return the blocks as they apply to these shapes, and show a notice if they differ from the declaration."""
     from onebasin.models.symmetry import words
 
     meant = tuple(words.as_meant(block, shapes) for block in symmetry)
@@ -193,7 +192,7 @@ def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
         if found != block and not found.axes and any(shapes[name] for name in block.axes):
             lengths = " and ".join(str(shapes[n][0] if shapes[n] else 1) for n in block.axes)
             notice(
-                f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries, so they change "
+                f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries and so change "
                 f"sign as a whole, which is also written {words.spell(found)}"
             )
     return meant
@@ -201,7 +200,7 @@ def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
 
 @contextmanager
 def opened(program: Path, data: Path | None, *, symmetry: Symmetry = ()) -> Iterator[Target]:
-    """Make a target of a Stan program or a NumPyro model, ``FILE.py:NAME``, whose file can be imported meanwhile."""
+    """Make a target of a Stan program or a NumPyro model, ``FILE.py:NAME``, and make its file importable meanwhile."""
     from onebasin.models.numpyro_target import loaded, model_file_in, numpyro_model
 
     file = model_file_in(program)
@@ -215,9 +214,9 @@ def opened(program: Path, data: Path | None, *, symmetry: Symmetry = ()) -> Iter
 
 
 def model(program: Path | None, data: Path | None, files: ExitStack) -> Any:
-    """Return the model of a posterior: a target if there are data, else the program or function, or None.
+    """Return the model of a posterior: a target if data are given, otherwise the program or function, or None.
 
-    A function's file can be imported as long as `files` are open.
+    The file of a function can be imported as long as `files` is open.
     """
     from onebasin.models.numpyro_target import loaded, model_file_in
 

@@ -1,4 +1,4 @@
-"""The entry point of `onebasin`: signals are handled even before the commands are imported."""
+"""The entry point of `onebasin`, which handles signals even before the commands are imported."""
 
 import gc
 import sys
@@ -8,9 +8,9 @@ from onebasin.base.processes.command import run_as_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, by default that of this process, and return the exit code."""
+    """Run a command, by default the command of this process, and return its exit code."""
     if arguments is None:
-        gc.set_threshold(100_000)  # imports create many objects, and few are ever collected
+        gc.set_threshold(100_000)  # Imports create many objects, and few are ever freed.
         return run_as_process(lambda: _run(sys.argv[1:]))
     return _run(arguments)
 

@@ -1,4 +1,4 @@
-"""Make a method from options, which are named like its fields."""
+"""Make a method from options that are named like its fields."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .options import described, keyword
 OFFERED: Mapping[str, type[Method]] = {
     name: method for name, method in METHODS.items() if "network" not in method.needs
 }
-"""The methods for any program or model."""
+"""The methods that work for any program or model."""
 
 
 def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Parameter]:
-    """Make an option for every field of some methods, except those for networks alone.
+    """Make an option for every field of these methods, except fields that apply only to networks.
 
-    A field of several methods is one option; None means the field's default.
+    A field that several methods share is one option; None means the field's default.
     """
     holders: dict[str, dict[str, Any]] = {}
     for method, cls in methods.items():
@@ -61,7 +61,7 @@ def _offering(words: Sequence[str]) -> Callable[[], list[str]]:
 
 
 def _defaults(name: str, holders: Mapping[str, type]) -> str:
-    """Describe the default of a field, for each method if they differ."""
+    """Describe the default of a field, separately for each method if the defaults differ."""
     found: dict[str, list[str]] = {}
     for method, cls in holders.items():
         default = next(field.default for field in fields(cls) if field.name == name)
@@ -78,7 +78,7 @@ def _defaults(name: str, holders: Mapping[str, type]) -> str:
 
 
 def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "stan") -> Method:
-    """Make a method from one of `methods.WORDS` and options by the names of fields; None means not given.
+    """Make a method from its name in `methods.WORDS` and from options by field name, where None means not given.
 
     `definition` is "numpyro" or "stan".
     """
@@ -95,7 +95,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             f"`--method` is {word}, which works only for Stan programs; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
-    # Reject options that do not apply to the method or the engine, or that the word fixes.
+    # Reject options that do not apply to the method or the engine, or that the method's name fixes.
     own = [each.name for each in fields(method)]
     known = [name for name in own if name not in fixed and name not in method.networks_alone]
     without = () if definition == "numpyro" else method.numpyro_alone
@@ -113,18 +113,18 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, which applies only to --init optimum; give both."
+            f"`--init-starts` is {given['init_starts']}, which applies only to --init optimum. Give both."
         )
     return method_named(word, given)
 
 
 def _takes(method: type[Method], definition: str) -> bool:
-    """Check whether an engine for this definition has a method."""
+    """Check whether any engine for this kind of definition has the method."""
     return any(definition in ENGINES[name].takes for name in method.engines)
 
 
 def engine_for(method: Method, asked: str | None, definition: str) -> str:
-    """Return the requested engine, or nothing; reject one that does not fit the definition or the method."""
+    """Return the requested engine or an empty string; reject one that does not fit the definition or the method."""
     if asked is None:
         return ""
     asked = named(asked)
@@ -138,7 +138,7 @@ def engine_for(method: Method, asked: str | None, definition: str) -> str:
         raise StudyError(f"`--engine` is {asked}; {of} takes {' or '.join(able)}.")
     if method.name not in able[asked]:
         raise StudyError(
-            f"`--engine` is {asked}, which does not have {method.name} for {of}; use --method "
+            f"`--engine` is {asked}, which does not have {method.name} for {of}. Use --method "
             f"{' or '.join(able[asked])}."
         )
     return asked

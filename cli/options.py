@@ -1,4 +1,4 @@
-"""Options of several commands."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def option(default: Any, text: str, *names: str, **how: Any) -> Any:
 
 
 def described(text: str, *names: str, **how: Any) -> Any:
-    """Describe an option of several commands."""
+    """Describe an option that several commands share."""
     return typer.Option(*names, help=text, **how)
 
 
@@ -41,7 +41,7 @@ Force = Annotated[bool, described("Replace an existing file.", "--force")]
 Scheduler = Annotated[
     str | None,
     described(
-        "Run on the workers of this Dask scheduler; results are the same.",
+        "Run on the workers of this Dask scheduler; the results are the same.",
         metavar="TCP://HOST:8786",
     ),
 ]
@@ -57,7 +57,7 @@ Program = Annotated[
 ]
 Data = Annotated[
     Path | None,
-    argument("[DATA.json]", "Data of the model, as JSON; a function's arguments by name."),
+    argument("[DATA.json]", "Data of the model, as JSON; for a function, its arguments by name."),
 ]
 Run = Annotated[
     list[Path],
@@ -68,7 +68,7 @@ Runs = Annotated[
     argument("RUN.nc...", f"{POSTERIOR} Chains NAME_1.csv, NAME_2.csv, ... form one posterior."),
 ]
 Exchangeable = Annotated[
-    list[str] | None, described(f"{SYMMETRY} By default what the posterior declares.")
+    list[str] | None, described(f"{SYMMETRY} By default the symmetry that the posterior declares.")
 ]
 ProgramOf = Annotated[
     Path | None,
@@ -93,12 +93,12 @@ Var = Annotated[
 
 
 def words_in(words: str | None) -> tuple[str, ...] | None:
-    """Split words at commas; None stays."""
+    """Split words at commas; return None for None."""
     return tuple(word.strip() for word in words.split(",")) if words is not None else None
 
 
 def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    """Make an option for `with_options`."""
+    """Make a parameter for `with_options`."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
@@ -106,7 +106,7 @@ def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
 def with_options(
     command: Callable[..., None], options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Add options to a command that takes ``**given``; an option of the same name is replaced."""
+    """Add options to a command that takes ``**given``; existing options of the same names are replaced."""
     named = {option.name: option for option in options}
     kept = [
         named.pop(own.name, own.replace(kind=own.KEYWORD_ONLY))

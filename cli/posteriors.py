@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError
-from onebasin.base.processes.libraries import (
-    leave_jax_unloaded,
-    prepare_jax,
-    prepare_jax_if_used,
-    quieten_stan,
-)
+from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_libraries
 
 from . import console, inputs
 from .options import (
@@ -56,8 +51,8 @@ def diagnose(
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
-    """Say whether a posterior may be used, why, and what to do; then show its numbers."""
-    prepare_jax_if_used()
+    """Say whether a posterior may be used, why, and what to do, and show the numbers."""
+    prepare_libraries()
     from onebasin.analysis.diagnostics.diagnose import diagnose as judge
 
     view = inputs.read(run, program=program, data=data)
@@ -98,12 +93,12 @@ def align(
     force: Force = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with a record of each draw's move."""
-    prepare_jax_if_used()
+    prepare_libraries()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.posteriors.writing import write_tree
 
-    inputs.symmetry(exchangeable)  # raises before any file is read
+    inputs.symmetry(exchangeable)  # Fail before any file is read.
     out = out or Path(f"{inputs.title(run).stem}-aligned.nc")
     read = [*run, *([Path(reference)] if inputs.names_file(reference) else [])]
     with inputs.claimed(out, inputs.files_of(read), force=force):
@@ -142,12 +137,12 @@ def report(
     ),
     force: Force = False,
 ) -> None:
-    """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
-    prepare_jax_if_used()
+    """Write a self-contained page that says whether posteriors may be used, and shows why."""
+    prepare_libraries()
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
-    inputs.symmetry(exchangeable)  # raises before any file is read
+    inputs.symmetry(exchangeable)  # Fail before any file is read.
     named = inputs.posteriors(runs)
     against = inputs.truth(named, truth)
     out = out or Path(f"{Path(against).name if len(named) == 1 else 'report'}.html")
@@ -172,17 +167,17 @@ def convert(
     out: Annotated[Path, described(f"The file to write: {WRITTEN}.")],
     force: Force = False,
 ) -> None:
-    """Write a posterior in another format, which the suffix of --out says; join runs of one into one file."""
+    """Write a posterior in the format given by the suffix of --out; several runs are joined into one file."""
     from onebasin.posteriors.writing import write_tree
 
     with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
-        _ = view.posterior  # raises if the file is not a posterior
+        _ = view.posterior  # Fail if the file is not a posterior.
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")
 
 
-_TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its own interval's, 11 % and 89 %."
+_TAILS = "Tail ESS refers to the 5 % and 95 % quantiles; `az.summary` uses those of its interval, 11 % and 89 %."
 
 
 def write_findings(
@@ -198,7 +193,7 @@ def write_findings(
     if not details:
         console.write_sentence("More: --details")
         return
-    # With details: numbers, alignment and every check.
+    # With --details, numbers, alignment and every check follow.
     from onebasin.analysis.report import aligned_table, health_table
 
     table = health_table({name: diagnosis})
@@ -225,7 +220,7 @@ def write_findings(
 
 PERMUTATIONS = 499
 FEW = 6
-"""Number of parameters shown if several posteriors are compared."""
+"""Number of parameters to show if several posteriors are compared."""
 
 
 def compare(
@@ -238,8 +233,8 @@ def compare(
     ),
     points: Path | None = option(
         None,
-        "File with arrays x and y of new data at which networks are compared. By default the training data that the "
-        "reference keeps.",
+        "File with arrays x and y: new data at which networks are compared. By default the training data stored "
+        "with the reference.",
         metavar="POINTS.npz",
     ),
     exchangeable: Exchangeable = None,
@@ -250,8 +245,8 @@ def compare(
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
-    """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
-    prepare_jax_if_used()
+    """Compare posteriors with one of them or a reference: their predictions, and their weights modulo symmetry."""
+    prepare_libraries()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import MEANS, comparison_table, means_table
     from onebasin.base.checks import check_seed
@@ -264,7 +259,7 @@ def compare(
     if name in files and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(
-            f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference with --truth."
+            f"`RUN.nc` is {what}, but a comparison needs at least two: add another, or name a reference with --truth."
         )
     x, y = _read_points(points) if points else (None, None)
     views = {file: inputs.read(run) for file, run in files.items()}
@@ -293,7 +288,7 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-    several = len(comparison.moments) > 1  # the terminal has a table for each
+    several = len(comparison.moments) > 1  # Each has a table.
     means = means_table(comparison, FEW if several and not details else MEANS)
     if means is not None:
         console.write_table(means)
@@ -304,7 +299,7 @@ def compare(
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read inputs x, and labels or targets y if they exist."""
+    """Read the inputs x, and the labels or targets y if they exist."""
     from onebasin.base.files.sizes import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
@@ -315,17 +310,19 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     except ClaimError as error:
         raise StudyError(f"`--points` is {path}, which {error}; {remedy}.") from None
     except ValueError as error:
-        raise StudyError(f"`--points` is {path}, which holds no plain arrays; {remedy}.") from error
+        raise StudyError(
+            f"`--points` is {path}, which contains no plain arrays; {remedy}."
+        ) from error
     if "x" not in held:
         there = ", ".join(held) or "nothing"
-        raise StudyError(f"`--points` is {path}, which holds {there} and no array x; {remedy}.")
+        raise StudyError(f"`--points` is {path}, which contains {there} but no array x; {remedy}.")
     return held["x"], held.get("y")
 
 
 def predict(
     run: Run,
     new: Annotated[
-        Path, argument("NEW.json", "New data by name, as JSON; a network's inputs as x.")
+        Path, argument("NEW.json", "New data by name, as JSON; for a network, the inputs as x.")
     ],
     program: ProgramOf = None,
     data: DataOf = None,
@@ -338,8 +335,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict at new data with the draws of a posterior, and show mean, sd and interval of every prediction."""
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.base.table import frame_table
     from onebasin.inference.prediction.models import read_new_data
     from onebasin.inference.prediction.predict import predict as predict_at
@@ -364,7 +360,7 @@ def predict(
             console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
     if out is not None and json:
-        console.say(f"wrote {out}")  # on stderr: only JSON is printed
+        console.say(f"wrote {out}")  # Only JSON goes to stdout.
     elif out is not None:
         console.write_remark(f"wrote {out}", "good")
 
@@ -373,12 +369,11 @@ def loo(
     runs: Runs,
     program: ProgramOf = None,
     data: DataOf = None,
-    var_name: str | None = option(None, "The observed variable, where there are several."),
+    var_name: str | None = option(None, "The observed variable, needed if there are several."),
     json: Json = False,
 ) -> None:
-    """Estimate how well a model predicts each observation that is left out; compare and stack several models."""
-    prepare_jax()
-    quieten_stan()
+    """Estimate how well a model predicts each left-out observation; compare and stack several models."""
+    prepare_libraries()
     from onebasin.analysis.compare.models import compare_models
     from onebasin.inference.prediction.loo import loo as leave_out
 

@@ -1,9 +1,9 @@
 """Put the commands together, run one of them, and report its errors.
 
-Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit code: 1 for a failure,
-2 for a wrong command, 3 for a bug in onebasin, whose traceback goes to a file, 130 for Ctrl-C and signals that end a
-command. Warnings of libraries are hidden unless --debug is given. This module imports nothing heavy, so that `--help`
-and mistyped commands answer at once.
+Data and tables go to stdout, progress and errors to stderr. An error gives one message and an exit code: 1 for a
+failure, 2 for a wrong command, 3 for a bug in onebasin, and 130 for Ctrl-C and signals that end a command. The
+traceback of a bug goes to a file. Warnings of libraries are hidden unless --debug is given. This module imports nothing
+heavy, so that `--help` and mistyped commands answer at once.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def explain(error: Exception, command: str) -> int:
     of_system = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.strerror)
     if isinstance(cause, Interrupted):
         message, code = str(cause), INTERRUPTED
-    elif hasattr(cause, "format_message"):  # the parser's own
+    elif hasattr(cause, "format_message"):  # The parser raised it.
         message, code = usage(cause), MISUSED
     elif not ours and not of_system:
         message, code = report_bug(cause, command), BUG
     else:
         message = str(error) if isinstance(error, CommandError) else message_of(error)
         code = MISUSED if isinstance(cause, UsageError) else FAILED
-    with suppress(OSError):  # the terminal may be gone
+    with suppress(OSError):  # The terminal may be gone.
         console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
     return code
 
@@ -77,14 +77,14 @@ def report_bug(error: Exception, command: str) -> str:
     except (OSError, OnebasinError):
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
-        return f"This is a bug in onebasin ({place}). Please report it with what `--debug` shows."
-    return (
-        f"This is a bug in onebasin. The traceback is in {path}; please report it with that file."
-    )
+        return (
+            f"This is a bug in onebasin ({place}). Please report it with the output of `--debug`."
+        )
+    return f"This is a bug in onebasin. The traceback is in {path}; please report the bug with that file."
 
 
 ASKS = "_ONEBASIN_COMPLETE"
-"""The variable that a shell sets to ask for completions."""
+"""The environment variable that a shell sets to request completions."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -112,13 +112,13 @@ def options(
 
 
 def program(words: Sequence[str]) -> typer.Typer:
-    """Put the commands together: the one that is called, or all to be listed, without slow imports of settings."""
+    """Put together the command that is called, or all commands for a list, without slow imports of settings."""
     app = typer.Typer(
         name="onebasin",
         help="Inference for models whose components are interchangeable, in NumPyro and in Stan.",
         cls=CommandGroup,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # its tables leave little width for the texts
+        rich_markup_mode=None,  # Its tables leave little width for text.
     )
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
@@ -153,7 +153,7 @@ def run(arguments: Sequence[str]) -> int:
                 standalone_mode=False,
                 obj=command_line(words),
             )
-    except SystemExit as end:  # raised by completion
+    except SystemExit as end:  # Shell completion raises it.
         completes = asked or any(word.endswith("-completion") for word in words)
         if isinstance(end.code, int) and completes:
             return end.code
@@ -162,6 +162,6 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise (error.error if isinstance(error, CommandError) else error) from None
         return explain(error, command_line(words))
-    if code == INTERRUPTED:  # by a command without its own message
+    if code == INTERRUPTED:  # The command printed no message.
         return explain(typer.Abort(), command_line(words))
     return code if isinstance(code, int) else 0

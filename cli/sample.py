@@ -1,4 +1,4 @@
-"""`onebasin sample`: any Stan program or NumPyro model; fields of the method's settings become further options."""
+"""`onebasin sample`: sample any Stan program or NumPyro model. The fields of the method's settings become options."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
-from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import console, inputs
 from .options import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SHOWN = 20
-"""Maximum number of scalars in the table of an optimum."""
+"""Maximum number of values in the table of an optimum."""
 MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
 
 
@@ -43,7 +43,7 @@ def sample(
     out: Path | None = option(None, "The posterior to write; by default PROGRAM.nc."),
     method: str = option("nuts", "Name of the method."),
     engine: str | None = option(
-        None, "numpyro, stanli, cmdstan or nutpie; by default that of the program or model."
+        None, "numpyro, stanli, cmdstan or nutpie; by default the one for the program or model."
     ),
     seed: Seed = 0,
     exchangeable: list[str] | None = option(None, SYMMETRY),
@@ -63,8 +63,7 @@ def sample(
     **given: Any,
 ) -> None:
     """Sample any Stan program or NumPyro model; repeat the command to resume."""
-    prepare_jax_if_used()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.analysis.diagnostics.diagnose import diagnose
     from onebasin.models.numpyro_target import model_file_in
     from onebasin.posteriors.view import as_view
@@ -77,7 +76,7 @@ def sample(
     definition = "stan" if file is None else "numpyro"
     if predictive_mb is not None and file is None:
         raise StudyError(
-            "`--predictive-mb` is for NumPyro models; quantities that a Stan program computes are kept whole."
+            "`--predictive-mb` applies only to NumPyro models; a Stan program's quantities are stored in full."
         )
     out = out or Path(f"{program.stem if file is None else file.name}.nc")
     adapt_from = given.pop("adapt_from", None)
@@ -111,7 +110,7 @@ def sample(
             try:
                 diagnosis = diagnose(view)
             except ValueError as error:
-                raise StudyError(f"`{out}` is written, but cannot be judged: {error}") from error
+                raise StudyError(f"`{out}` was written, but not diagnosed: {error}") from error
             write_findings(str(out), diagnosis, name=out.stem, json=json, details=details)
     if not json:
         console.write_remark(f"wrote {out}", "good")
@@ -124,7 +123,7 @@ def sample(
 def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     """Add options for the fields of the methods to the command.
 
-    Help shows the options of the named method, or without one the most used options of NUTS.
+    The help shows the options of the named method; if none is named, it shows the most used options of NUTS.
     """
     from onebasin.inference.methods import WORDS
 

@@ -1,4 +1,4 @@
-"""Sample any Stan program or NumPyro model: from the command line to a posterior file."""
+"""Sample any Stan program or NumPyro model, and write a posterior file, as requested on the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """A run that the command line asks for."""
+    """A run that is requested on the command line."""
 
     program: Path  # The ``.stan`` file, or ``FILE.py:NAME`` of a NumPyro model.
     data: Path | None  # The JSON file of its data.
@@ -39,8 +39,8 @@ class Request:
     method: Method
     seed: int
     exchangeable: Symmetry = ()
-    find: bool = True  # Look for the symmetry where none is declared.
-    predictive_mb: float | None = None  # Limit of a NumPyro model's groups.
+    find: bool = True  # Search for the symmetry if none is declared.
+    predictive_mb: float | None = None  # Size limit of a NumPyro model's groups, in MB.
     command: str = ""  # As it was typed.
     asked: str = ""  # The engine; empty for the default.
     start: Path | None = None  # Initial values, or a posterior to draw them from.
@@ -48,7 +48,7 @@ class Request:
     scheduler: str | None = None  # Address of the Dask scheduler whose workers run chains.
 
     def __post_init__(self) -> None:
-        """Reject a seed that no engine takes."""
+        """Reject a seed that no engine accepts."""
         check_seed(self.seed)
 
     @property
@@ -69,7 +69,7 @@ class Request:
 
     @property
     def read(self) -> list[Path]:
-        """The files that are read; if the output exists, with the files that the program includes."""
+        """The files that are read, including the files that the program includes if the output exists."""
         from onebasin.stan.interpreter.runtime import included_files
 
         # `os.path` accepts impossible names, which `claim` rejects.
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def kept(self) -> str:
-        """The message about the draws that an interrupted run has kept, and how to resume it."""
+        """The message that says which draws an interrupted run has kept, and how to resume it."""
         from onebasin.inference.runs.checkpoint import kept_draws
 
         if not self.method.keeps:
@@ -110,8 +110,8 @@ class Request:
 def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTree:
     """Sample the program or the model and write the posterior, unless the same command has already written it.
 
-    The output is locked from before the first draw until the kept chains are deleted at the end, so that the same
-    command finishes a run that was killed at any moment. `say` is called with a line of text before long steps.
+    The output stays locked until the checkpoint is deleted at the end, so that the same command can finish a run that
+    was killed at any moment. `say` is called with a line of text before long steps.
     """
     import h5py
 
@@ -127,7 +127,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
         check_output(request.out, force=True, inputs=request.inputs, **refused)
         if request.model is None and not request.asked:
             target = bound(target, None)
-            if reason := target.stan_program.choice.reason:  # not the interpreter
+            if reason := target.stan_program.choice.reason:  # CmdStan runs it.
                 say(reason.removesuffix("."))
         engine = chosen(target, type(request.method), request.asked or None)[0]
         target = bound(target, engine)
@@ -149,7 +149,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
                     tree = open_posterior(request.out, lazy=True)
                 except PosteriorFileError as error:
                     raise StudyError(
-                        f"`--out` is {request.out}, which this command wrote, but the file is damaged; write it again "
+                        f"`--out` is {request.out}, which this command wrote, but the file is damaged. Write it again "
                         "with --force."
                     ) from error
                 say(f"{request.out} already holds the result of this command")
@@ -158,7 +158,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
                 try:
                     tree = _sample(request, target, force=force, progress=progress, say=say)
                 except BaseException:
-                    if not was_there and not request.checkpoint.exists():  # nothing was drawn
+                    if not was_there and not request.checkpoint.exists():  # No draws were made.
                         request.log.unlink(missing_ok=True)
                     raise
             _clear(request, say)
@@ -176,7 +176,7 @@ def _sample(
     settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     told = {"versions": versions(), "settings": settings}
     with logged_to(request.log), story(request.command, **told):
-        # Computed first, since the user may edit the files during the run.
+        # Compute it first, since the user may edit the files during the run.
         mark = _fingerprint(request, target, say)
         try:
             tree = inference.infer(
@@ -228,7 +228,7 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
 
 
 def _clear(request: Request, say: Say) -> None:
-    """Delete the kept chains; files that are not ours stay, with a message."""
+    """Delete the checkpoint; keep files that onebasin did not write, and say so."""
     from onebasin.inference.runs.checkpoint import remove
 
     if stays := remove(request.checkpoint):

@@ -1,7 +1,7 @@
-"""Commands whose help ends with examples, and whose errors name options instead of arguments.
+"""Commands that have examples in their help, and errors that name options instead of arguments.
 
-Functions name an argument in backticks at the beginning of a message (``var_names``); a command has an option
-(``--var``) or a file. `Command` replaces the one by the other in every error.
+A function's message begins with an argument in backticks (``var_names``), where a command has an option (``--var``) or
+a file. `Command` replaces the argument in every error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALIASES: Mapping[str, str] = {
     "symmetry": "--exchangeable",
     "var_names": "--var",
 }
-"""Command-line options and arguments by the names of the function arguments they set."""
+"""Command-line options and arguments, keyed by the function arguments that they set."""
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 _EXTRA = re.compile(r"Got unexpected extra arguments?\S* \((.*)\)")
@@ -37,12 +37,12 @@ _IN_PYTHON = {
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Return the command as it was typed, quoted for the shell."""
+    """Return the command that was typed, quoted for the shell."""
     return shlex.join(["onebasin", *words])
 
 
 class CommandError(OnebasinError):
-    """An error of a command, with a message that names options; `error` is the original one."""
+    """Raised when a command fails, with a message that names options; `error` is the original error."""
 
     def __init__(self, error: Exception, message: str) -> None:
         super().__init__(message)
@@ -120,7 +120,7 @@ def _respelt(message: str, ctx: Any) -> str:
 
 
 def usage(error: Any) -> str:
-    """Return the parser's message about a wrong command, in our words."""
+    """Return the parser's message about a wrong command, in onebasin's words."""
     said = str(error.format_message()) or "Missing command."
     said = _EXTRA.sub(r"There is no place for \1", said)
     beneath = error.__cause__
@@ -147,43 +147,43 @@ Examples = tuple[tuple[str, str], ...]
 """Pairs of a description and a command."""
 _TEXT = """
 onebasin
-    see what it does, in half a minute | onebasin demo
+    a demonstration of half a minute | onebasin demo
     sample a Stan program | onebasin sample mixture.stan data.json --out run.nc
     may the draws be used? | onebasin diagnose run.nc
-    one page about them | onebasin report run.nc --out report.html
+    a page with tables and pictures | onebasin report run.nc --out report.html
 onebasin doctor
-    assemble CmdStan, too, if there is none | onebasin doctor --build
+    also build CmdStan if it is missing | onebasin doctor --build
 onebasin sample
     components whose labels may switch | onebasin sample mixture.stan data.json --exchangeable mu,sigma
     a NumPyro model: the function `model` of a file | onebasin sample model.py:model data.json
     approximate it in seconds | onebasin sample mixture.stan data.json --method pathfinder
 onebasin symmetry
     of a NumPyro model | onebasin symmetry model.py:model data.json
-    tried at draws too, for a program | onebasin symmetry any.stan --draws run.nc --json
+    also checked at draws, for a Stan program | onebasin symmetry any.stan --draws run.nc --json
 onebasin calibrate
     a NumPyro model, which draws what it observes | onebasin calibrate model.py:model data.json --observed y
     a Stan program against a simulator in Python | onebasin calibrate any.stan --simulator sim.py:simulate --out ranks
     how far off is an approximation? with a picture | onebasin calibrate mixture-2 --method meanfield --figure ranks.png
 onebasin diagnose
-    modulo switching labels | onebasin diagnose run.nc --exchangeable mu,sigma,theta
+    with labels that may switch | onebasin diagnose run.nc --exchangeable mu,sigma,theta
     chains as CmdStan wrote them | onebasin diagnose chain_1.csv chain_2.csv
 onebasin align
-    by a symmetry that you declare here | onebasin align run.nc --exchangeable mu,sigma --out aligned.nc
+    with a symmetry that you declare here | onebasin align run.nc --exchangeable mu,sigma --out aligned.nc
 onebasin compare
     the first file is the reference | onebasin compare nuts.nc advi.nc
     with a reference posterior | onebasin compare run.nc --truth eight-schools
 onebasin predict
-    a NumPyro model, into a file | onebasin predict run.nc new.json --program model.py:model -o predicted.nc
+    with a NumPyro model, written to a file | onebasin predict run.nc new.json --program model.py:model -o predicted.nc
 onebasin loo
     which model predicts better? | onebasin loo one.nc two.nc
 onebasin report
-    several next to each other | onebasin report nuts.nc advi.nc --out both.html
+    several posteriors side by side | onebasin report nuts.nc advi.nc --out both.html
 onebasin convert
-    chains of CmdStan to one file | onebasin convert chain_1.csv chain_2.csv --out run.nc
-    runs of many machines, each with its seed | onebasin convert 'run-*.nc' --out run.nc
+    chains from CmdStan into one file | onebasin convert chain_1.csv chain_2.csv --out run.nc
+    runs from many machines, each with its own seed | onebasin convert 'run-*.nc' --out run.nc
 onebasin study
-    one of them, small | onebasin study relu-teacher --quick
-    resume a stopped run: the same line again | onebasin study relu-teacher --quick --out runs/mine
+    a small version of one study | onebasin study relu-teacher --quick
+    to resume a stopped run, repeat the command | onebasin study relu-teacher --quick --out runs/mine
 onebasin cmdstan path
     for cmdstanpy, cmdstanr and brms | export CMDSTAN=$(onebasin cmdstan path)
 onebasin bridgestan path

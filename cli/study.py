@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onebasin.base.errors import UsageError, interruption_says
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import console
 from .options import Json, Progress, Quick, Record, Scheduler, Seed, argument, option, words_in
@@ -36,14 +36,14 @@ def study(
     list_: bool = option(False, "List the studies.", "--list"),
     quick: Quick = False,
     full: bool = option(
-        False, "Run at the paper's full size, which can take long.", "--full", "--paper"
+        False, "Run at the paper's full size, which can take a long time.", "--full", "--paper"
     ),
     engine: str | None = option(
         None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
     ),
     seed: Seed = 0,
     chains: int | None = option(None, "Number of NUTS chains."),
-    warmup: int | None = option(None, "Warmup of a chain."),
+    warmup: int | None = option(None, "Number of warmup iterations per chain."),
     draws: int | None = option(None, "Number of draws kept per chain."),
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
     splits: int | None = option(None, "Number of splits into training and test data."),
@@ -55,13 +55,13 @@ def study(
     ),
     show: bool = option(
         False,
-        "Show the recorded numbers, or those in the folder of --out, without running anything.",
+        "Show the recorded numbers, or those in the folder of --out, and run nothing.",
         "--show",
     ),
     out: Path | None = option(
         None, "Folder of the run; by default runs/NAME-HASH, with a hash of the settings."
     ),
-    force: bool = option(False, "Start again in a folder with other content.", "--force"),
+    force: bool = option(False, "Start again in a folder that has other content.", "--force"),
     record: Record = False,
     scheduler: Scheduler = None,
     workers: int | None = option(
@@ -77,19 +77,18 @@ def study(
         return
     if name is None:
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(_studies())}.")
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.base import run_log
     from onebasin.studies.lab import run
     from onebasin.studies.options import Options
     from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:
-        raise UsageError("`--workers` does not apply with --scheduler, which has workers.")
+        raise UsageError("`--workers` cannot be combined with --scheduler: give only one of them.")
     chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
         if record:
-            raise UsageError("`--show` runs nothing: leave out --record.")
+            raise UsageError("`--show` runs nothing, so there is nothing to record: omit --record.")
         _, recorded = run.read_results(out or run.recorded(name, size), name)
         _write_findings(chosen, recorded, json=json)
         return
@@ -153,7 +152,7 @@ def _write_list(json: bool) -> None:
     for name, entry in entries.items():
         console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
         console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
-    console.say("run one with: onebasin study NAME")
+    console.say("to run one: onebasin study NAME")
 
 
 def _write_findings(

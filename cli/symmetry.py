@@ -1,10 +1,10 @@
-"""`onebasin symmetry`: the symmetries of a Stan program or a NumPyro model, found from its log density."""
+"""`onebasin symmetry`: find the symmetries of a Stan program or NumPyro model from its log density."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import console, inputs
 from .options import Data, Json, Program, Seed, option
@@ -21,8 +21,7 @@ def symmetry(
     json: Json = False,
 ) -> None:
     """Find which components, signs and complements leave a model's log density unchanged, and what to declare."""
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     from onebasin.inference.symmetries.find import find_symmetry
 
     given = None if draws is None else inputs.read(draws, "--draws").tree

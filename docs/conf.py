@@ -1,7 +1,7 @@
-"""The site: `make docs` builds it from the pages of the repository where they lie, without a network.
+"""Configuration of the site, which `make docs` builds offline from the pages of the repository.
 
-The source is the repository's root, so that links between README's neighbours, `docs/`, `notebooks/` and
-`studies/results/` are the same here as where the repository is read as files.
+The source folder is the root of the repository. Links between the README, `docs/`, `notebooks/` and `studies/results/`
+therefore work on the site as well as between the files.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path.insert(0, str(HERE / "_extensions"))  # extensions of this site alone, by Sphinx's custom
+sys.path.insert(0, str(HERE / "_extensions"))  # Extensions that belong to this site.
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -45,11 +45,11 @@ exclude_patterns = [".*", "build", "dist", "onebasin", "runs", "tests", "docs/_s
 # Pages
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
-nb_execution_mode = "off"  # pages show what `make notebooks` has run
+nb_execution_mode = "off"  # Pages show the output of `make notebooks`.
 nb_merge_streams = True
 math_number_all = False
 
-# Docstrings: they name the types of parameters themselves, and have names in single backticks
+# Docstrings state the types of parameters, and have names in single backticks.
 autodoc_typehints = "none"
 default_role = "code"
 autodoc_member_order = "bysource"
@@ -57,7 +57,7 @@ autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
-napoleon_custom_sections = [("Attributes", "params_style")]  # fields of results as one list
+napoleon_custom_sections = [("Attributes", "params_style")]  # Fields of results form one list.
 napoleon_use_rtype = False
 
 # Look

@@ -1,7 +1,6 @@
-"""One module a method; each takes a target and an engine and returns a posterior.
+"""Inference methods; each takes a target and an engine and returns a posterior.
 
-`__init__.pyi` lists the public names; each is loaded when it is first asked for, so that settings can be read without
-JAX and without Stan.
+`__init__.pyi` lists the public names. Each is loaded on first use, so settings can be read without JAX and Stan.
 """
 
 import lazy_loader

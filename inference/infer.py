@@ -1,4 +1,4 @@
-"""`infer`: any method on any target."""
+"""`infer`: run any method on any target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def infer(
     progress: bool | None = None,
     **fields: Any,
 ) -> xr.DataTree:
-    """Infer a target's posterior by a method.
+    """Infer a target's posterior with any method.
 
     `ob.nuts(target, draws=500)`, `ob.infer(target, "nuts", draws=500)` and `ob.infer(target, ob.Nuts(draws=500))` are
     the same call.
@@ -42,77 +42,77 @@ def infer(
     target : Target
         The model conditioned on data: `ob.stan_program`, `ob.numpyro_model`, or a network's `condition(x, y)`.
     method : Method or str
-        Such as `ob.Nuts(draws=500)`, or its name: "nuts", "hmc", "mclmc", "modes", "advi", "dadvi", "symmetrised",
-        "pathfinder", "laplace", "optimize" or "ensemble".
+        A method such as `ob.Nuts(draws=500)`, or the name of a method: "nuts", "hmc", "mclmc", "modes", "advi",
+        "dadvi", "symmetrised", "pathfinder", "laplace", "optimize" or "ensemble".
     engine : str, optional
         The program that runs the method: "numpyro" is JAX in this process, "stanli" interprets a Stan program,
         "cmdstan" compiles it, and "nutpie" is the package of that name. By default NumPyro if the target has a NumPyro
-        model, else stanli, or CmdStan for a program that stanli rejects. Groups and names do not depend on the engine.
+        model, else stanli, or CmdStan for a program that stanli rejects. The result has the same groups and names for
+        all.
     seed : int
-        From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit
-        for bit, on the same machine and versions; a chain depends only on the seed and its number.
+        Seed of all random numbers, from 0 to 2^32 - 1. The same call with the same seed gives the same draws, bit for
+        bit, on the same machine and versions. A chain depends only on the seed and its number.
     start : mapping, sequence, path or posterior, optional
-        Initial values; methods that accept them also accept the name `init`. Either a mapping from names to values,
-        each with the shape of one draw and on the constrained scale (such as the mean of an aligned posterior); a list
-        with one mapping per chain; a JSON file of values in Stan's format; or a posterior or its file, in which case
-        each chain starts at a draw chosen by the seed. NUTS and HMC draw missing variables at random; variational
-        methods start at one point, which must have all variables.
+        Initial values; methods that accept them also accept the name `init`. Give a mapping from names to values, each
+        with the shape of one draw and on the constrained scale (such as the mean of an aligned posterior); a list with
+        one mapping per chain; a JSON file of values in Stan's format; or a posterior or its file, in which case each
+        chain starts at a draw chosen by the seed. NUTS and HMC draw missing variables at random. Variational methods
+        start at one point, which must have all variables.
     adapt_from : posterior, path or mapping, optional
         An earlier run of NUTS or HMC whose step sizes and metrics are reused. If a chain starts in another labelling
-        of the target's symmetry, its metric is moved to it. The metric is not adapted further; the warmup adapts only
-        the step size, in at most 100 iterations if `init` is a posterior as well. If the posterior has no metric, it
-        is estimated from the draws. A mapping, or a JSON file, has `step_size`, `inverse_metric` or both, as Stan's
-        `save_metric` writes them.
+        of the target's symmetry, its metric is relabelled. The metric is not adapted further; the warmup adapts only
+        the step size, in at most 100 iterations if `init` is also a posterior. If the posterior has no metric, it is
+        estimated from the draws. A mapping or a JSON file has `step_size`, `inverse_metric` or both, as in Stan's
+        `save_metric`.
     checkpoint : path, optional
         A folder in which chains, or the state of training, are saved during the run; repeat the call to resume.
-        NumPyro then gives the draws of an undisturbed run; Stan keeps the existing draws and uses a new random stream
-        for the rest; nutpie keeps only whole chains. A call with more `chains` or `draws` continues from the existing
-        ones. Files of another model, data, settings or seed are left unchanged. Draws of more than 32 MB stay on disk,
-        next to the folder, until the posterior is closed; its method `load` takes them into memory.
+        NumPyro then gives the same draws as an uninterrupted run, Stan keeps the existing draws and uses a new random
+        stream for the rest, and nutpie keeps only complete chains. A call with more `chains` or `draws` continues from
+        the existing ones. Files of another model, data, settings or seed are left unchanged. Draws of more than 32 MB
+        stay on disk, next to the folder, until the posterior is closed; its method `load` reads them into memory.
     client : distributed.Client or str, optional
-        A Dask cluster whose workers do the work, or the address of its scheduler: chains of NUTS, HMC and MCLMC and
-        the interpreter's paths of Pathfinder on all of them, any other method as a whole on one. The draws equal those
-        of the same seed on this machine. All machines need the same versions; the model is sent with its data. If
-        workers see the folder `checkpoint`, the chains of a worker that dies resume from it on another worker.
+        A Dask cluster that does the work, or the address of its scheduler. Chains of NUTS, HMC and MCLMC, and the
+        interpreter's paths of Pathfinder, run on all workers; any other method runs on one worker. The draws equal
+        those of the same seed on this machine. All machines need the same package versions; the model is sent with its
+        data. If workers can access the folder `checkpoint`, the chains of a worker that dies resume on another worker.
     predictive_mb : float
-        Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
+        Maximum total size of the groups `log_likelihood`, `posterior_predictive` and `log_prior` in megabytes. Beyond
         this size only every second, third, ... draw is kept, and 0 omits the groups. Quantities that a Stan program
-        computes itself are kept whole.
+        computes itself are always kept.
     symmetry : bool
-        Whether to search for the symmetry of a target that declares none, as `ob.find_symmetry` does, so that the
-        posterior declares what is found. For a network it is known. The search takes a second or two, 8 at most, and
-        does not change the draws. To declare one yourself, give it to the target.
+        Whether to search for the symmetry of a target that declares none, as `ob.find_symmetry` does. The posterior
+        then declares the symmetry that is found. For a network the symmetry is known. The search takes a second or
+        two, at most 8, and does not change the draws. To declare a symmetry yourself, give it to the target.
     check_symmetry : bool
-        Whether a declared symmetry is compared with the log density before the run and at its draws afterwards, as by
-        `ob.check_symmetry`; a network's symmetry follows from its architecture and is not checked. The check does not
-        change the draws.
+        Whether to check a declared symmetry on the log density before the run, and afterwards at its draws, as
+        `ob.check_symmetry` does. A network's symmetry follows from its architecture and is not checked. Draws do not
+        change.
     progress : bool, optional
-        Whether to show progress: in a terminal on stderr, in a notebook below the cell. By default it is shown in
-        terminals and notebooks, and not in files, pipes and tests.
+        Whether to show progress, in a terminal on stderr and in a notebook below the cell. By default it is shown in
+        terminals and notebooks, but not in files, pipes and tests.
     **fields : Any
-        Fields of the method, if it is given by its name.
+        Fields of the method, if the method is given by its name.
 
     Returns
     -------
     DataTree
-        Group `posterior` with every variable as (chain, draw, ...), `sample_stats`, the data, log likelihoods and
-        predictions; each method documents its other groups.
+        A posterior with every variable as (chain, draw, ...) in the group `posterior`, and with `sample_stats`, the
+        data, log likelihoods and predictions. Each method documents its other groups.
 
     Raises
     ------
     TypeError
-        If `target` is not a Target, `method` not a Method, or a keyword is not one of its fields.
+        If `target` is not a Target, `method` is not a Method, or a keyword is not a field of the method.
     ValueError
-        If a name is unknown, a value is not allowed, the seed is out of range, the engine does not have the method,
-        the method does not take an argument, or the target has no model for the engine.
+        If a name is unknown, a value is not allowed, the seed is out of range, the engine does not support the method,
+        the method does not accept an argument, or the target has no model for the engine.
     SymmetryError
         If the log density does not have the declared symmetry. A contradiction that only draws show is recorded in the
         attribute `symmetry_evidence` and reported in a notice.
     InferenceError
-        If no starting point with a finite log density is found, nothing can be written in `checkpoint`, or the engine
-        is not installed.
+        If no starting point with a finite log density is found, `checkpoint` is not writable, or the engine is missing.
     TaskError
-        If the cluster cannot be reached, a worker has other versions, or the model cannot be sent.
+        If the cluster cannot be reached, a worker has other package versions, or the model cannot be sent.
     InUse
         If another run is using `checkpoint`.
     WriteError
@@ -137,11 +137,11 @@ def infer(
     elif not isinstance(method, Method):
         name = method.__name__ if isinstance(method, type) else type(method).__name__
         raise ArgumentTypeError(
-            f"`method` is {name!r}; give a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'."
+            f"`method` must be a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'; got {name!r}."
         )
     elif fields:
-        made(type(method), fields)  # rejects what is not a field
+        made(type(method), fields)  # Rejects unknown fields.
         raise ArgumentTypeError(
-            f"`{next(iter(fields))}` is given as well as {type(method).__name__}(...); set it there."
+            f"`{next(iter(fields))}` is given in addition to {type(method).__name__}(...). Set it there instead."
         )
     return run(target, method, start=start, **how)

@@ -1,4 +1,4 @@
-"""The registry: every method by its name. The command line, calibration and the documentation read it."""
+"""The registry of methods by name, which the command line, calibration and the documentation read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FUNCTIONS: Mapping[type[Method], Callable[..., xr.DataTree]] = {
     Optimize: optimize,
     Ensemble: ensemble,
 }
-"""Every method and its function; a new method is a line here."""
+"""Every method with its function. A new method needs a line here."""
 
 METHODS: Mapping[str, type[Method]] = {method.name: method for method in FUNCTIONS}
 
@@ -44,19 +44,19 @@ WORDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "meanfield": ("advi", {"family": "meanfield"}),
     "fullrank": ("advi", {"family": "fullrank"}),
 }
-"""The names of methods, and words for a method with some of its fields."""
+"""Names of methods, and names for a method with some of its fields fixed."""
 
 
 def method_named(word: str, given: Mapping[str, Any] | None = None) -> Method:
-    """Make the method that a word stands for, with fields of the caller's.
+    """Make the method that a name stands for, with the given fields.
 
-    A word or a value that is not allowed raises ValueError, a field that the method does not have TypeError.
+    A name or a value that is not allowed raises ValueError; an unknown field raises TypeError.
     """
     name, fixed = WORDS[choose("method", word, WORDS)]
     return made(METHODS[name], {**fixed, **(given or {})})
 
 
 def as_word(word: str, method: Method) -> Method:
-    """Return a method with the fields that a word fixes; a word that is not a method's changes nothing."""
+    """Return a method with the fields that the name fixes; a name of another method changes nothing."""
     name, fixed = WORDS.get(word, ("", {}))
     return replace(method, **fixed) if name == method.name else method

@@ -1,8 +1,8 @@
-"""Inference for models whose components are interchangeable: `import onebasin as ob`.
+"""Inference for models with interchangeable components: `import onebasin as ob`.
 
-`__init__.pyi` next to this file lists the public names, and the modules `networks`, `plot`, `truth`, ... have those of
-one subject. Each is loaded with the room that defines it when it is first asked for, so that the import itself costs
-nothing. What the rooms (`onebasin.models`, `.stan`, `.inference`, `.analysis`, `.studies`) hold besides may change.
+`__init__.pyi` lists the public names of this module. The modules `networks`, `plot`, `truth`, ... have the public names
+of one topic each. A name is loaded at its first use, so that importing onebasin is fast. All other names in the
+packages (`onebasin.models`, `.stan`, `.inference`, `.analysis`, `.studies`) are private and may change.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""The version, read from the installed package when it is requested."""
+"""The version of the installed package, read when it is first used."""
 
 from importlib.metadata import version
 

@@ -1,6 +1,6 @@
-"""Gaussian approximations: fitted to a posterior, distilled from it, and how far their ELBO can be trusted.
+"""Gaussian approximations fitted to or distilled from a posterior, and checks of their ELBO.
 
-`approximations.pyi` next to this file lists the names; the methods themselves are `ob.advi`, `ob.laplace`, ...
+`approximations.pyi` lists the names. The methods of inference are `ob.advi`, `ob.laplace`, ...
 """
 
 from .base.listed import attach

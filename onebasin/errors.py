@@ -1,4 +1,4 @@
-"""Errors that programs catch apart from others; every one is an `ob.OnebasinError`. `errors.pyi` lists them."""
+"""Errors that a program may want to catch separately; each is an `ob.OnebasinError`. `errors.pyi` lists them."""
 
 from .base.listed import attach
 

@@ -1,6 +1,6 @@
-"""Networks as scikit-learn estimators: fit, predict with standard deviations, and score.
+"""Bayesian neural networks as scikit-learn estimators that fit, predict with standard deviations, and score.
 
-Inputs and regression targets are standardised by the training data. Predictions are in the units of the data.
+The estimators standardise inputs and regression targets by the training data. Predictions are in the data's units.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ except ImportError as error:
 
 
 class _NetworkEstimator(BaseEstimator):
-    """Base class of both estimators: standardised inputs, the posterior and its verdict."""
+    """Base class of both estimators, with standardised inputs, the posterior and its verdict."""
 
     _verdict: str | None
 
@@ -100,7 +100,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
     posterior_ : DataTree
         Draws of the weights for standardised data. Pass it to `ob.diagnose`, `ob.align` and other functions.
     verdict_ : str
-        Verdict of `ob.diagnose`, which says whether you may use the posterior.
+        Verdict of `ob.diagnose`, which says whether the posterior is usable.
     model_ : BayesianNetwork
         Network with its prior.
 
@@ -153,15 +153,15 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict targets by the mean over draws.
+        """Predict targets as means over draws.
 
         Parameters
         ----------
         X : array (obs, in)
             Inputs.
         return_std : bool
-            Whether to return the standard deviation of a new target too. It includes the noise and the uncertainty
-            about the function.
+            Whether to return standard deviations of new targets too. They include the noise and the uncertainty about
+            the function.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         Returns
         -------
         float
-            Mean log density in nats, of the mixture of the normal distributions of all draws, in the units of `y`.
+            Mean log density in nats, in the units of `y`, under the mixture of the normal distributions of all draws.
         """
         mean, sd = self._normals(X)
         z = (np.asarray(y, np.float64).reshape(mean.shape[1:]) - mean) / sd
@@ -196,14 +196,14 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         return float(np.mean(logsumexp(terms, axis=0) - np.log(len(mean))))
 
     def __sklearn_tags__(self) -> Any:
-        """Declare support for targets with several columns."""
+        """Declare that targets may have several columns."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     def _normals(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predicted mean and standard deviation of each draw, (draw, obs, out), in the units of `y`."""
-        inputs = self._checked(x)  # first, to reject an unfitted estimator
+        """Return the predicted mean and standard deviation of each draw (draw, obs, out) in the units of `y`."""
+        inputs = self._checked(x)  # Checked first, to reject an unfitted estimator.
         mean, sd = mean_and_sd(self.model_, self.posterior_, inputs)
         sd = np.broadcast_to(sd, mean.shape)
         shape = (-1, *mean.shape[2:])
@@ -261,7 +261,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ArgumentError(
-                f"`y` has only one class, {self.classes_[0]!r}: give labels from at least two classes."
+                f"`y` must have labels of at least two classes; got only {self.classes_[0]!r}."
             )
         self._infer(x, labels, Categorical())
         return self
@@ -296,7 +296,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         array (obs,)
             Predicted labels.
         """
-        column = self.predict_proba(X).argmax(1)  # first, to reject an unfitted estimator
+        column = self.predict_proba(X).argmax(1)  # Called first, to reject an unfitted estimator.
         return np.asarray(self.classes_[column])
 
     def log_score(self, X: Any, y: Any) -> float:
@@ -319,6 +319,6 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
 
 
 def _scale(values: np.ndarray) -> np.ndarray:
-    """Return the standard deviations of the columns, or 1 for constant columns."""
+    """Return the standard deviation of each column, or 1 for a constant column."""
     sd = values.std(0)
     return np.where(sd > 1e-12 * np.abs(values).max(0, initial=1e-300), sd, 1.0)

@@ -1,6 +1,6 @@
 """Bayesian neural networks: `ob.networks.BayesianNetwork(ob.networks.Network(5, (8,)))`, training, predictions, scores.
 
-`networks.pyi` next to this file lists the names.
+`networks.pyi` lists the names.
 """
 
 from .base.listed import attach

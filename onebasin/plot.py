@@ -1,7 +1,7 @@
 """Plots of posteriors and of results: `ob.plot.traces(posterior)`, `ob.plot.labels(posterior)`, ...
 
-`plot.pyi` next to this file lists them. A plot returns a figure with its text in `alt`, which a notebook shows by
-itself; nothing is shown or saved.
+`plot.pyi` lists them. A plot function returns a figure with alternative text in `alt`. A notebook displays the figure;
+the function itself neither shows nor saves it.
 """
 
 from .base.listed import attach

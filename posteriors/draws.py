@@ -1,12 +1,12 @@
 """The scalar parameters of a posterior as columns: names, draws, angles, and checks.
 
 Draws are (chain, draw, param) in float64. A parameter is one scalar entry of a variable, such as `W1[0,1]`, named by
-its coordinates if the variable has them, else by its position from 0. An entry that is finite in no draw, such as the
-unset triangle of a matrix, is not a parameter. Draws that are not loaded yet are read block by block.
+its coordinate labels if the variable has them, and otherwise by its position, counted from 0. An entry that is finite
+in no draw, such as the unset triangle of a matrix, is not a parameter. Draws in a file are read block by block.
 
-An angle that lies across the cut of its circle has draws at both ends, which are neighbours: its plain mean lies on the
-wrong side of the circle. If draws meet at the cut, the density is equal on both sides; the draws of a parameter and its
-mirror image end in tails before it.
+The range of an angle is a circle that is cut at one point. Draws around the cut lie at both ends of the range, and
+their plain mean lies on the wrong side of the circle. Their density is the same on both sides of the cut. The draws of
+a parameter and its mirror image look similar, but they thin out in tails before they reach the cut.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from onebasin.base.errors import ArgumentError
 from .schema import SAMPLE_DIMS
 
 CUTS = ((-np.pi, 2 * np.pi), (0.0, 2 * np.pi), (-180.0, 360.0), (0.0, 360.0))
-"""Cuts of circles, and the lengths of the circles."""
+"""The point where each circle is cut, and the length of the circle."""
 REACH = 0.02
-"""Share of a circle within which draws must come close to both ends."""
+"""The smallest and the largest draw must lie within this share of the circle from the ends."""
 NEAREST, UP_TO = 40, 0.71
-"""Number of draws nearest to the cut on each side, and the largest ratio of their mean distance to the largest one. The
-ratio is a half if the density continues across the cut, and more in a tail."""
+"""The number of draws nearest to the cut to use on each side, and the limit for the mean of their distances divided by
+the largest distance. The ratio is a half if the density continues across the cut, and larger in a tail."""
 CLOSE, LEAST = 0.1, 0.1
-"""Share of all draws that counts as close to the cut, and the least share of these on each side."""
+"""The share of all draws that counts as close to the cut, and the minimum share of these on each side."""
 OUTLIER, BESIDE, BEYOND = 12.0, 10, 0.4
-"""A few draws may lie beyond the cut, within so many distances between neighbours of so many draws before the cut, and
-at a median distance of at most this share of the others' median."""
+"""Limits for a few draws beyond the cut: the nearest one may be at most 12 times as far from the cut as the mean
+spacing of the 10 draws before the cut. The median distance may be at most 0.4 times that of the other draws."""
 MOVED = 0.2
-"""Share of draws beyond the cut above which the mean is put between -1/4 and 3/4 of a circle."""
+"""If more than this share of the draws lies beyond the cut, the mean is placed between -1/4 and 3/4 of a circle."""
 
 
 @dataclass(frozen=True)
 class Circle:
-    """The length of an angle's circle, and the circular mean and standard deviation of the draws."""
+    """The length of an angle's circle, with the circular mean and standard deviation of the draws."""
 
     period: float
     mean: float
@@ -71,7 +71,7 @@ def circles_of(values: Float[np.ndarray, "chain draw column"]) -> dict[int, Circ
 
 
 def unwrapped(values: Float[np.ndarray, "chain draw *event"]) -> np.ndarray:
-    """Move the entries that are angles to within half a circle of their means."""
+    """Shift the entries that are angles to within half a circle of their means."""
     flat = values.reshape(*values.shape[:2], -1)
     for place, circle in (found := circles_of(flat)).items():
         flat = flat.copy() if place == next(iter(found)) else flat
@@ -90,14 +90,14 @@ def _circle(values: Float[np.ndarray, "chain draw"], first: float, period: float
 
 
 def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> bool:
-    """Check whether ordered distinct draws meet across the cut, by their distances from it on both sides."""
+    """Check, from the distances to the cut on both sides, whether ordered distinct draws meet across it."""
     sides = [np.abs(ordered - first), np.abs(first + period - ordered)[::-1]]
     gaps = np.diff(ordered)
     below = int(gaps.argmax()) + 1
     few, many = sorted((sides[0][:below], sides[1][: len(ordered) - below]), key=len)
     if (
         gaps.max() > period / 3 and len(few) < NEAREST
-    ):  # a tail beyond the cut rather than a mirror image
+    ):  # A tail beyond the cut rather than a mirror image.
         far = OUTLIER * many[:BESIDE].max() / len(many[:BESIDE])
         return bool(few[0] <= far and np.median(few) <= BEYOND * np.median(many))
     if len(ordered) < 2 * NEAREST or (ordered == np.rint(ordered)).all():
@@ -112,31 +112,31 @@ def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> b
 
 MIN_DRAWS = 4
 BLOCK_BYTES = 2**21
-"""Approximate number of bytes that are read at a time."""
+"""Approximate number of bytes to read at a time."""
 
 PerEntry = Float[np.ndarray, " entry"]
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of variables (chain, draw, ...)."""
+    """The entries of variables (chain, draw, ...) as columns."""
 
-    variables: Sequence[xr.DataArray]  # Chain and draw first, in memory or not.
-    kept: Int[np.ndarray, " column"] | None = None  # Entries that are columns; None for all.
-    # The value of each column that is constant up to rounding, else NaN; None without such a column.
+    variables: Sequence[xr.DataArray]  # With chain and draw first, in memory or in a file.
+    kept: Int[np.ndarray, " column"] | None = None  # The entries to use as columns; None for all.
+    # The value of each column that is constant up to rounding, and NaN for the others; None if all vary.
     fixed: Float[np.ndarray, " column"] | None = None
-    circles: Mapping[int, Circle] = field(default_factory=dict)  # Columns that are angles.
+    circles: Mapping[int, Circle] = field(default_factory=dict)  # The columns that are angles.
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
-        """Numbers of chains, draws and columns."""
+        """The numbers of chains, draws and columns."""
         chains, draws = self.variables[0].shape[:2]
         if self.kept is not None:
             return chains, draws, len(self.kept)
         return chains, draws, sum(prod(variable.shape[2:]) for variable in self.variables)
 
     def read(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
-        """Read the columns from `first` to before `last`."""
+        """Read the columns from `first` up to, but not including, `last`."""
         if self.kept is None:
             return self._steady(self._entries(first, last), slice(first, last))
         kept = self.kept[first:last]
@@ -160,7 +160,7 @@ class Columns:
         return values
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
-        """Read entries from `first` to before `last`, columns or not."""
+        """Read the entries from `first` up to, but not including, `last`, whether or not they are columns."""
         chains, draws, _ = self.shape
         out = np.empty((chains, draws, last - first))
         done, place = 0, int(np.searchsorted(self._ends, first, side="right"))
@@ -169,7 +169,7 @@ class Columns:
             begin = end - prod(variable.shape[2:])
             low, high = max(first - begin, 0), min(last, end) - begin
             values = variable.variable
-            if values.ndim > 2:  # read whole rows of the first axis
+            if values.ndim > 2:  # Read whole rows of the first axis.
                 size = prod(values.shape[3:])
                 row = low // size
                 values = values[:, :, row : -(-high // size)]
@@ -181,7 +181,7 @@ class Columns:
 
     @cached_property
     def _ends(self) -> Int[np.ndarray, " variable"]:
-        """The number of entries up to the end of each variable."""
+        """The cumulative number of entries at the end of each variable."""
         return np.cumsum([prod(variable.shape[2:]) for variable in self.variables])
 
     def rows(self, chain: int, draws: slice) -> Float[np.ndarray, "draw column"]:
@@ -195,33 +195,33 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The scalar parameters of a posterior, side by side."""
+    """The scalar parameters of a posterior as named columns."""
 
     names: tuple[str, ...]  # Such as `W1[0,1]`.
-    source: Float[np.ndarray, "chain draw param"] | Columns  # An array, or columns to be read.
-    undefined: tuple[str, ...] = ()  # Entries that are finite in no draw, and are left out.
+    source: Float[np.ndarray, "chain draw param"] | Columns  # An array, or columns to read.
+    undefined: tuple[str, ...] = ()  # Omitted entries, which are finite in no draw.
     broken: Mapping[str, int] = field(default_factory=dict)
-    """Number of draws that are not finite, for each parameter that has some."""
+    """The number of draws that are not finite, for each parameter that has any."""
 
     @property
     def circles(self) -> dict[str, Circle]:
-        """Circles of parameters that are angles; their draws lie within half a circle of the mean."""
+        """The circles of parameters that are angles. Their draws lie within half a circle of the mean."""
         found = self.source.circles if isinstance(self.source, Columns) else {}
         return {self.names[place]: circle for place, circle in found.items()}
 
     @property
     def num_chains(self) -> int:
-        """Number of chains."""
+        """The number of chains."""
         return self.source.shape[0]
 
     @property
     def num_draws(self) -> int:
-        """Draws in each chain."""
+        """The number of draws in each chain."""
         return self.source.shape[1]
 
     @property
     def values(self) -> Float[np.ndarray, "chain draw param"]:
-        """All draws at once."""
+        """All draws of all parameters in one array."""
         return self.read(slice(0, len(self.names)))
 
     def of(self, name: str) -> Float[np.ndarray, "chain draw"]:
@@ -230,13 +230,13 @@ class Draws:
         return self.read(slice(place, place + 1))[..., 0]
 
     def read(self, part: slice) -> Float[np.ndarray, "chain draw param"]:
-        """Return the draws of neighbouring parameters."""
+        """Return the draws of consecutive parameters."""
         if isinstance(self.source, Columns):
             return self.source.read(part.start, part.stop)
         return self.source[..., part]
 
     def every(self, step: int) -> Float[np.ndarray, "kept param"]:
-        """Return every `step`-th draw of each chain, counted backwards from the last one."""
+        """Return every `step`-th draw of each chain, counted back from the last draw."""
         if not isinstance(self.source, Columns):
             return self.source[:, ::-1][:, ::step].reshape(-1, len(self.names))
         chosen = slice((self.num_draws - 1) % step, None, step)
@@ -244,7 +244,7 @@ class Draws:
         return np.concatenate(rows)
 
     def parts(self, *others: Draws) -> Iterator[slice]:
-        """Cut the parameters into blocks of a bounded size, also for draws of `others`."""
+        """Split the parameters into blocks of limited size, for these draws and for those of `others`."""
         longest = max(draws.num_chains * draws.num_draws for draws in (self, *others))
         step = max(1, BLOCK_BYTES // (8 * max(longest, 1)))
         for first in range(0, len(self.names), step):
@@ -256,29 +256,29 @@ class Draws:
 
 
 ROUNDING = 8.0
-"""Units in the last place by which equal numbers may differ, such as sums of a simplex."""
+"""Numbers that differ by at most this many units in the last place count as equal, such as sums of a simplex."""
 RECUR = 0.9
-"""Ratio of distinct numbers to the moves of a chain below which numbers recur, as they never do for continuous
-parameters."""
+"""If the ratio of distinct numbers to moves of a chain is below this value, numbers recur. The draws of a continuous
+parameter never do that."""
 
 
 def distinct_and_moves(
     values: Float[np.ndarray, "chain draw column"],
 ) -> tuple[Int[np.ndarray, " column"], Int[np.ndarray, " column"]]:
-    """Count the distinct numbers of columns, and the draws that differ from the one before."""
+    """Count, for each column, the distinct numbers and the draws that differ from the previous draw."""
     moves = len(values) + (values[:, 1:] != values[:, :-1]).sum(axis=(0, 1))
     ordered = np.sort(values.reshape(-1, values.shape[2]), axis=0)
     return 1 + (ordered[1:] != ordered[:-1]).sum(axis=0), moves
 
 
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
-    """Lay out the entries of variables (chain, draw, ...) as columns, without those that are never finite."""
+    """Arrange the entries of variables (chain, draw, ...) as columns; omit entries that are finite in no draw."""
     names = tuple(name for variable in variables for name in entry_names(variable))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ArgumentError(f"The posterior has two parameters of the name {twice}: rename one.")
+        raise ArgumentError(f"The posterior has two parameters named {twice}: rename one of them.")
     draws = Draws(names, Columns(variables))
-    # Relative precision of entries in less than double precision; 0 for others.
+    # The relative precision of entries stored below double precision; 0 for the others.
     rounding = [
         np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
         for v in variables
@@ -293,7 +293,7 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
             circles |= {part.start + k: circle for k, circle in circles_of(values).items()}
         size, apart = np.maximum(np.abs(low), np.abs(high)), high - low
         still = (apart <= ROUNDING * eps * size) & (eps > 0)
-    # Rounded to 20 bits, so that it is the same number in every posterior.
+    # Round to 20 bits, so that every posterior gets the same number.
     mantissa, exponent = np.frexp(low / 2 + high / 2)
     fixed[still] = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)[still]
     fixed[_cancelled(draws, apart, size, np.maximum(eps, np.finfo(np.float64).eps))] = 0.0
@@ -320,9 +320,9 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
 
 
 def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> list[int]:
-    """Find entries that are zero up to the rounding of other entries, such as a sum of offsets.
+    """Find entries that are zero up to rounding errors of other entries, such as a sum of offsets.
 
-    Their numbers recur, unlike those of a small parameter.
+    Their values recur, whereas those of a small parameter do not.
     """
     sizes = np.unique(size[np.isfinite(size) & (size > 0)])
     found = []
@@ -336,7 +336,7 @@ def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> 
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
-    """Return the draws if all are finite; reject others, and a posterior without any finite parameter."""
+    """Return the draws if all are finite; reject other draws and a posterior without a finite parameter."""
     each = draws.num_chains * draws.num_draws
     bad = dict(draws.broken) or (dict.fromkeys(draws.undefined, each) if not draws.names else {})
     if not bad:
@@ -344,13 +344,13 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
     worst = [f"`{name}` ({count})" for name, count in bad.items()]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
     raise ArgumentError(
-        f"`{argument}` holds {sum(bad.values())} draws that are not finite, of {listed}; no diagnostic is "
-        "defined for them. Find out why the model produces them, or leave the variable out."
+        f"`{argument}` has {sum(bad.values())} draws that are not finite: {listed}. No diagnostic is defined for "
+        "them. Find out why the model produces them, or omit the variable."
     )
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
-    """Name the scalar entries of a variable in C order, such as `W1[0,1]`; by position if labels repeat."""
+    """Name the scalar entries of a variable in C order, such as `W1[0,1]`; use positions if labels repeat."""
     dims = [dim for dim in variable.dims if dim not in SAMPLE_DIMS]
     labels = []
     for dim in dims:
@@ -367,25 +367,25 @@ def _event(variable: xr.DataArray | xr.Variable) -> tuple[int, ...]:
 
 
 def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
-    """Drop variables without entries; convert Python's numbers and half precision to NumPy's floats."""
+    """Drop variables without entries; convert Python numbers and half precision to NumPy floats."""
     empty = [name for name in dataset.data_vars if 0 in _event(dataset.variables[name])]
     floats = {}
     for name, variable in ((name, dataset.variables[name]) for name in dataset.data_vars):
         if variable.dtype == object:
             with suppress(TypeError, ValueError):
                 floats[name] = variable.astype(np.float64)
-        elif variable.dtype == np.float16:  # sums overflow in half precision
+        elif variable.dtype == np.float16:  # Sums overflow in half precision.
             floats[name] = variable.astype(np.float32)
     return dataset.assign(floats).drop_vars(empty) if empty or floats else dataset
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
-    """Return a variable with chain and draw in front; reject one that is not numeric or lacks them."""
+    """Return a variable with the axes chain and draw first; reject one that lacks them or is not numeric."""
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"`{argument}` holds `{variable.name}` of type {variable.dtype}, but only real numbers "
-            "can be used: leave the variable out."
+            f"`{argument}` has the variable `{variable.name}` of type {variable.dtype}, but only real numbers can be "
+            "used: omit this variable."
         )
     return variable.transpose(*SAMPLE_DIMS, ...)
 
@@ -396,8 +396,8 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
     if missing:
         dims = ", ".join(map(str, variable.dims))
         raise ArgumentError(
-            f"`{argument}` holds `{variable.name}` with dimensions ({dims}), without "
-            f"{' and '.join(missing)}: every variable needs (chain, draw, ...)."
+            f"`{argument}` has the variable `{variable.name}` with dimensions ({dims}), without "
+            f"{' and '.join(missing)}: every variable needs the dimensions (chain, draw, ...)."
         )
 
 
@@ -405,7 +405,7 @@ _INDEX = re.compile(r"\[[^\[\]]*\]$")
 
 
 def variable_of(entry: object, known: Container[str] = ()) -> str:
-    """Return the variable of a scalar parameter such as `W1[0,1]`; names of `known` variables may have brackets."""
+    """Return the variable to which a scalar parameter such as `W1[0,1]` belongs; names in `known` may have brackets."""
     name = str(entry)
     return name if name in known else _INDEX.sub("", name)
 
@@ -413,7 +413,7 @@ def variable_of(entry: object, known: Container[str] = ()) -> str:
 def event_shapes(
     dataset: xr.Dataset, names: Iterable[str] | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each variable in one draw; if `names` are given, of those that exist."""
+    """Return the shape of one draw of each variable; with `names`, only of those that exist."""
     wanted = [str(name) for name in dataset] if names is None else names
     return {name: _event(dataset.variables[name]) for name in wanted if name in dataset.variables}
 
@@ -421,7 +421,7 @@ def event_shapes(
 def choose_variables(
     there: tuple[str, ...], var_names: str | Sequence[str] | None
 ) -> Sequence[str]:
-    """Return the requested variables, or all for None; reject unknown names."""
+    """Return the requested variables, or all if `var_names` is None; reject unknown names."""
     if var_names is None:
         return there
     chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))

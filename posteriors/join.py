@@ -1,8 +1,8 @@
-"""Join runs of one model from separate files: their chains become the chains of one posterior.
+"""Join runs of one model from separate files into one posterior with the chains of all runs.
 
-So several machines can make one posterior: each runs some chains, with its own seed. The attributes that describe the
-model and the method must agree; seed, machine, command and times of each run are kept in the attribute `joined`.
-CmdStan's CSV files, one per chain, are read by `tables`.
+Several machines can thus produce one posterior: each runs some chains with its own seed. The attributes that describe
+the model and the method must agree. The attribute `joined` records the seed, machine, command and times of each run.
+The module `tables` reads CmdStan's CSV files, one per chain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MCMC = ("nuts", "hmc")
-"""Methods whose draws are chains."""
+"""Methods whose draws form Markov chains."""
 _AGREE = {
     schema.METHOD: "method",
     schema.ENGINE: "engine",
@@ -37,16 +37,16 @@ _AGREE = {
     schema.DATA_SHA256: "data",
     schema.SYMMETRY: "symmetry",
 }
-"""Attributes that must agree, and their names in messages."""
+"""Attributes that must agree between runs, and their names in messages."""
 _OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.WALL_TIME)
-"""Attributes of each run."""
+"""Attributes that belong to a single run."""
 
 
 def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
-    """Join runs in memory, with their chains in the order of the files.
+    """Join runs in memory; the chains keep the order of the files.
 
-    Reject runs of different models, methods or settings, and a chain that appears twice. The paths are for messages and
-    for the attribute `joined`.
+    Reject runs of different models, methods or settings, and a chain that appears twice. Messages and the attribute
+    `joined` use the paths.
     """
     import xarray as xr
 
@@ -79,18 +79,18 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     if (method and method not in _MCMC) or aligned:
         what = "an aligned posterior" if aligned else f"of the method {method}"
         raise FormatError(
-            path, f"is {what}, which cannot be joined with {other}: join runs of nuts or hmc"
+            path, f"is {what}, which cannot be joined with {other}: join only runs of nuts or hmc"
         )
     for name, word in _AGREE.items():
         if run.attrs.get(name) != first.attrs.get(name):
             raise FormatError(
                 path,
-                f"has a different {word} from {other}: give runs of one posterior, or `compare` them",
+                f"differs from {other} in its {word}: join runs of one posterior, or use `compare`",
             )
     for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(
             path,
-            f"was made with {name} {value}, but {other} with {there}: give runs with equal settings",
+            f"was made with {name} {value}, but {other} with {there}: join runs with the same settings",
         )
     shapes = (
         {
@@ -102,7 +102,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (here, there) in _differing(*shapes):
         raise FormatError(
             path,
-            f"holds different variables or numbers of draws from {other}: {name} is {here or 'missing'} here and "
+            f"differs from {other} in its variables or number of draws: {name} is {here or 'missing'} here and "
             f"{there or 'missing'} there",
         )
 
@@ -114,7 +114,7 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _settings(run: xr.DataTree) -> dict[str, Any]:
-    """Return a run's settings without the number of chains."""
+    """Return the settings of a run except the number of chains."""
     settings = schema.decode(run.attrs, schema.SETTINGS)
     held = settings if isinstance(settings, dict) else {}
     return {name: value for name, value in held.items() if name != "chains"}
@@ -133,12 +133,12 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
             twin = seen.setdefault(digest.digest(), path)
             if twin is not path:
                 raise FormatError(
-                    path, f"holds the same chain as {twin}: give every run its own seed"
+                    path, f"has the same chain as {twin}: give every run its own seed"
                 )
 
 
 def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
-    """Join a group of all runs; None if they hold different draws of it."""
+    """Join one group of all runs; return None if the runs store different draws or variables in it."""
     import xarray as xr
 
     alike = all(
@@ -154,7 +154,7 @@ def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
 
 
 def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:
-    """Return shared attributes, sums of those that add up, and the attributes of each run."""
+    """Return the shared attributes, the sums of additive attributes, and the attributes of each run."""
     kept: dict[str, Any] = {
         str(name): value
         for name, value in runs[0].attrs.items()

@@ -1,7 +1,7 @@
-"""PSIS leave-one-out cross-validation by ArviZ, in blocks of observations.
+"""Leave-one-out cross-validation with ArviZ's PSIS, computed in blocks of observations.
 
-Blocks give the numbers of `arviz_stats.loo` without its matrix of log weights, also for log likelihoods in a file.
-Source: Vehtari, Gelman and Gabry 2017, Statistics and Computing 27.
+Blocks give the same numbers as `arviz_stats.loo` without storing its matrix of log weights. The log likelihoods may be
+in a file. Source: Vehtari, Gelman and Gabry 2017, Statistics and Computing 27.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from arviz_stats.utils import ELPDDataLOO
 
 AT_ONCE = 2**22
-"""Bytes of log likelihoods in memory at once."""
+"""Number of bytes of log likelihoods to load at once."""
 NAMED = 6
-"""Maximum number of observations that a sentence names."""
+"""Maximum number of observations named in a message."""
 
 
 def names_of(values: xr.DataArray) -> list[str]:
@@ -39,7 +39,7 @@ def names_of(values: xr.DataArray) -> list[str]:
 
 
 def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArray | None:
-    """Return a posterior's log likelihoods (chain, draw, obs...), of one variable; None if it has none."""
+    """Return the log likelihoods (chain, draw, obs...) of one variable; None if the posterior has none."""
     group = view.group(LOG_LIKELIHOOD)
     if group is None or not group.data_vars:
         return None
@@ -47,32 +47,30 @@ def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArr
 
 
 def chosen(terms: Any, var_name: str | None) -> Any:
-    """Return the log likelihoods of one variable, which must be named if there are several."""
+    """Return the log likelihoods of one variable; require its name if there are several."""
     names = ", ".join(map(str, terms))
     if var_name is None and len(terms) > 1:
-        raise ArgumentError(f"`var_name` is missing; there are log likelihoods of {names}.")
+        raise ArgumentError(f"`var_name` is missing: name one of the log likelihoods ({names}).")
     if var_name is not None and var_name not in terms:
-        raise ArgumentError(f"`var_name` is {var_name!r}; there are log likelihoods of {names}.")
+        raise ArgumentError(f"`var_name` must name a log likelihood ({names}); got {var_name!r}.")
     return terms[next(iter(terms)) if var_name is None else var_name]
 
 
 def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
-    """Return the error of a posterior without log likelihoods; a Stan program that computes none needs `log_lik`."""
+    """Return the error for a posterior without log likelihoods, with advice on `log_lik` for a Stan program."""
     kept = view.parsed(LEFT_OUT)
     why = kept.get(LOG_LIKELIHOOD) if isinstance(kept, dict) else None
     text = str(view.attribute(PROGRAM, ""))
     if not why and text and stan_program_of(view.tree.attrs) and "log_lik" not in text:
         why = "its Stan program does not compute `log_lik`"
-        remedy = (
-            "add this generated quantity, the log likelihood of each observation, and sample again."
-        )
+        remedy = "add it as a generated quantity with the log likelihood of each observation, and sample again."
     reason = f" ({why})" if why else ""
     return ArgumentError(f"`{view.argument}` has no group `log_likelihood`{reason}: {remedy}")
 
 
 def efficiency(posterior: xr.Dataset, samples: int) -> float:
-    """Return the relative ESS for ArviZ's `loo`: the mean over all entries, or 1 for one chain."""
-    import arviz_stats  # noqa: F401 - adds the accessor
+    """Return the relative ESS that ArviZ's `loo` needs: the mean over all entries, or 1 for a single chain."""
+    import arviz_stats  # noqa: F401 - registers the accessor
 
     if posterior.sizes["chain"] == 1:
         return 1.0
@@ -85,9 +83,9 @@ def leave_one_out(
 ) -> ELPDDataLOO:
     """Estimate the expected log predictive density of every observation from log likelihoods (chain, draw, obs...).
 
-    The draws are needed only to compute the relative ESS; pass `relative` to skip that. The result is that of
-    `arviz_stats.loo(..., pointwise=True)` without `log_weights`. Masked observations, with a log likelihood of exactly
-    0 in every draw, are left out.
+    The draws are needed only to compute the relative ESS; pass `relative` to skip that step. The result equals
+    `arviz_stats.loo(..., pointwise=True)` without `log_weights`. Observations whose log likelihood is exactly 0 in
+    every draw count as masked and are omitted.
     """
     from arviz_stats.base import dataarray_stats
     from arviz_stats.utils import ELPDDataLOO
@@ -95,7 +93,7 @@ def leave_one_out(
     first = terms.isel(chain=0, draw=0, drop=True)
     if not first.ndim:
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is one number per draw; leave-one-out needs one for each observation."
+            f"The log likelihood of {terms.name} has one number per draw; leave-one-out needs one per observation."
         )
     samples, read = terms.shape[0] * terms.shape[1], Columns([terms]).read
     relative = efficiency(posterior, samples) if relative is None else relative
@@ -106,8 +104,8 @@ def leave_one_out(
             names = names_of(first)
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
-                f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}: mask "
-                "missing observations, and find out why the model gives others no finite density."
+                f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. Mask "
+                "missing observations; for any others, find out why the model gives no finite density."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))
@@ -136,7 +134,7 @@ def leave_one_out(
 
 
 def _without(values: xr.DataArray, masked: np.ndarray) -> xr.DataArray:
-    """Leave out masked observations; the others keep their labels or positions."""
+    """Remove masked observations; the others keep their labels or positions."""
     if not masked.any():
         return values
     places = {d: np.arange(n) for d, n in values.sizes.items() if d not in values.coords}
@@ -146,7 +144,7 @@ def _without(values: xr.DataArray, masked: np.ndarray) -> xr.DataArray:
 
 
 def _weighed(values: Float[np.ndarray, "chain draw obs"], relative: float) -> np.ndarray:
-    """Return elpd, Pareto k and effective parameters (3, obs).
+    """Return the elpd, Pareto k and effective number of parameters of each observation (3, obs).
 
     The largest importance ratios of an observation may be equal, for example if its log likelihood is the same in every
     draw. Then there is no tail to smooth: the weights are the ratios themselves, and k is 0.
@@ -156,7 +154,7 @@ def _weighed(values: Float[np.ndarray, "chain draw obs"], relative: float) -> np
 
     samples = values.shape[0] * values.shape[1]
     tail = 3 * np.sqrt(samples / relative) if samples > 225 else samples / 5
-    tail = int(min(max(tail, 5), samples / 2))  # number of draws in the tail, as in ArviZ
+    tail = int(min(max(tail, 5), samples / 2))  # Number of draws in the tail, as in ArviZ.
     tied = (values == values.min(axis=(0, 1))).sum(axis=(0, 1)) >= tail
     found = np.zeros((3, values.shape[2]))
     own, draws = values[..., tied], np.log(samples)
@@ -167,12 +165,12 @@ def _weighed(values: Float[np.ndarray, "chain draw obs"], relative: float) -> np
         block = xr.DataArray(values[..., ~tied], dims=(*SAMPLE_DIMS, "obs"))
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # callers report a large k
-                # The accessor would keep every block until the garbage collector runs.
+                warnings.simplefilter("ignore")  # Callers report a large k.
+                # Call the function directly: the accessor would keep every block until the garbage collector runs.
                 each = dataarray_stats.loo(block, r_eff=relative)
         except ValueError as error:
             raise ArgumentError(
-                f"The log likelihoods have no importance weights ({error}): sample more draws."
+                f"ArviZ cannot compute importance weights from the log likelihoods ({error}): sample more draws."
             ) from error
         found[:, ~tied] = [part.values for part in each]
     return found

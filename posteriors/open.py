@@ -1,9 +1,9 @@
-"""Open posteriors: files, by their content and then by their name; and objects of other packages.
+"""Open posteriors from files, recognised by content and then by name, and from objects of other packages.
 
 Files `NAME_1.csv`, `NAME_2.csv`, ... in one folder (or `NAME-1.csv`, `NAME.1.csv`) are the chains of one posterior,
 called NAME. A folder that is not a Zarr store stands for its CSV files, and a pattern (`'fits/a_*.csv'`) for the files
-that match. Any other file is a posterior by itself. Groups of draws have the axes (chain, draw, ...), statistics
-ArviZ's present names. A slash in a name becomes a dot, since no file can store it. Masked draws are NaN.
+that match. Any other file is a whole posterior. Groups of draws have the axes (chain, draw, ...), and statistics have
+ArviZ's current names. A slash in a name becomes a dot, since no file can store a slash. Masked draws become NaN.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _SUFFIXES = (".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet")
 
 
 def is_csv(path: Path) -> bool:
-    """Check whether a file's name is that of a CSV file, compressed or not."""
+    """Check by its name whether a file is a CSV file, compressed or not."""
     return path.name.lower().endswith(_TABLES)
 
 
 def expanded(path: Path) -> Files:
-    """Return the files of a path: those of a pattern, the CSV files of a folder, or the path itself."""
+    """Return the files that a path stands for: matches of a pattern, CSV files of a folder, or the path itself."""
     if path.is_dir() and not is_store(path):
         return tuple(sorted(filter(is_csv, path.iterdir()), key=_order)) or (path,)
     if glob.has_magic(str(path)) and not path.exists():
@@ -59,7 +59,7 @@ def expanded(path: Path) -> Files:
 
 
 def grouped(paths: Iterable[Path]) -> list[Files]:
-    """Group the chains of each run, in the order in which the runs are first named."""
+    """Group paths by run, in the order in which each run first appears."""
     groups: dict[tuple[Path, str] | Path, list[Path]] = {}
     for path in paths:
         if path.is_dir() and not is_store(path):
@@ -72,7 +72,7 @@ def grouped(paths: Iterable[Path]) -> list[Files]:
 
 
 def stem(files: Sequence[Path]) -> Path:
-    """Return the common name of a posterior's files, without suffixes and chain numbers."""
+    """Return the common name of a posterior's files, without suffix and chain number."""
     first = files[0]
     found = _CHAIN.fullmatch(_bare(first)) if is_csv(first) and len(files) > 1 else None
     return first.with_name(found["stem"] if found else _bare(first))
@@ -86,7 +86,7 @@ def _bare(path: Path) -> str:
 
 
 def _order(path: Path) -> tuple[str, int, str]:
-    """Return a key that sorts chains by their numbers, 10 after 9."""
+    """Return a sort key that orders chains by number, so that 10 follows 9."""
     found = _CHAIN.fullmatch(_bare(path))
     if found is None:
         return (str(path), 0, "")
@@ -100,10 +100,10 @@ _HEAD = 512
 
 
 def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "path") -> xr.DataTree:
-    """Read a posterior from files or stores; the chains of several become those of one posterior.
+    """Read a posterior from files or stores; several files become the chains of one posterior.
 
-    If `lazy`, arrays are read when they are used, until the tree is closed. It is a `PosteriorFileError`, which calls
-    the files `argument`, if they hold no posterior.
+    If `lazy`, arrays are read when they are used, until the tree is closed. Raise `PosteriorFileError` if the files
+    contain no posterior; its message calls them `argument`.
     """
     files = [file for path in paths for file in expanded(path)]
     try:
@@ -114,8 +114,8 @@ def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "pat
         raise PosteriorFileError(str(fault).replace("`path`", f"`{argument}`", 1)) from fault
     except PermissionError as fault:
         raise PosteriorFileError(
-            f"`{argument}` must name a posterior, but {fault.filename or files[0]} cannot be read: you lack the "
-            "permission."
+            f"`{argument}` must name a posterior, but you do not have permission to read "
+            f"{fault.filename or files[0]}."
         ) from fault
     return adopted(tree)
 
@@ -132,7 +132,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     seen: dict[str, Path] = {}
     for file in files:
         if seen.setdefault(os.path.realpath(file), file) is not file:
-            raise FormatError(file, "is given twice: give every chain once")
+            raise FormatError(file, "is given twice: give each file once")
     if all(map(is_csv, files)):
         chains = list(map(ChainFile.of, files))
         if not any(_says(chain, CHAIN_COLUMNS) for chain in chains):
@@ -141,16 +141,16 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
 
 
 def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
-    """Read a file or store, by its content, or by its name if the content is ambiguous."""
+    """Read a file or store in the format of its content, or of its name if the content is ambiguous."""
     if path.is_dir():
         if is_store(path):
             return _with_draws(read_store(path), path)
-        raise FormatError(path, "is a folder without CSV files, and not a Zarr store")
+        raise FormatError(path, "is a folder, but not a Zarr store and without CSV files")
     if not path.is_file() and glob.has_magic(str(path)):
-        raise FormatError(path, "is a pattern that no file matches")
+        raise FormatError(path, "is a pattern, but no file matches it")
     if path.suffix == ".stan" and path.is_file():
-        raise FormatError(path, "is a Stan program: sample it, and give the file of its draws")
-    head = _CLASSIC  # the reader of NetCDF reports a missing file
+        raise FormatError(path, "is a Stan program: sample it, then give the file with the draws")
+    head = _CLASSIC  # The NetCDF reader reports a missing file.
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -172,31 +172,31 @@ def _says(file: ChainFile, columns: tuple[str, ...]) -> bool:
 
 
 def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:
-    """Return a tree with a group of draws; a dataset without groups becomes this group."""
+    """Return a tree with the group `posterior`; a dataset without groups becomes this group."""
     if schema.POSTERIOR in tree.children:
         return tree
     alone = tree.to_dataset()
     if not set(schema.SAMPLE_DIMS) <= set(alone.sizes):
         tree.close()
-        raise FormatError(path, f"holds no group '{schema.POSTERIOR}', the draws of a posterior")
+        raise FormatError(path, f"has no group '{schema.POSTERIOR}' with the draws of a posterior")
     made = type(tree).from_dict({schema.POSTERIOR: alone})
     made.set_close(tree.close)
     return made
 
 
 def names_files(value: Any) -> bool:
-    """Check whether a value is a path, or several of them."""
+    """Check whether a value is a path or a list of paths."""
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(path, str | os.PathLike) for path in value)
     return isinstance(value, str | os.PathLike)
 
 
 def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
-    """Convert the result of a sampler to a tree with our names; messages call it `argument`.
+    """Convert the result of a sampler to a tree with onebasin's names; messages call it `argument`.
 
-    It may be an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
-    (chain, draw, ...) or of groups of them, a table of pandas with one row per draw, or anything that ArviZ converts.
-    It is a `TypeError` for other objects, and a `ValueError` if a variable is not numeric.
+    The result may be a finished `MCMC` of NumPyro, a fit of cmdstanpy, a sampler of emcee, a dataset, a mapping of
+    arrays (chain, draw, ...) or of groups of such arrays, a pandas table with one row per draw, or anything that ArviZ
+    converts. Raise `TypeError` for other objects and `ValueError` if a variable is not numeric.
     """
     try:
         return adopted(_tree_of(value, argument))
@@ -204,9 +204,9 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         raise ArgumentTypeError(
-            f"`{argument}` is a {type(value).__name__}, and an `xarray.DataTree` is needed: pass the result of an "
-            "inference method, files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by "
-            "name, or an object that ArviZ converts."
+            f"`{argument}` must be an `xarray.DataTree`, the result of an inference method, files of a posterior, a "
+            "mapping from names to arrays (chain, draw, ...), or an object that ArviZ converts; got "
+            f"{type(value).__name__}."
         ) from error
 
 
@@ -218,10 +218,10 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
         if runs is None:
             raise ArgumentTypeError(
-                f"`{argument}` is a {type(value).__name__}, which has no draws."
+                f"`{argument}` is a {type(value).__name__}, which has no draws: pass a fit."
             )
         return open_tree([Path(file) for file in runs.csv_files], argument=argument)
-    if maker == "emcee" and hasattr(value, "get_chain"):  # its walkers are chains
+    if maker == "emcee" and hasattr(value, "get_chain"):  # Its walkers count as chains.
         draws, lp = (np.swapaxes(v, 0, 1) for v in (value.get_chain(), value.get_log_prob()))
         groups = {schema.POSTERIOR: {"x": draws}, schema.SAMPLE_STATS: {schema.LP: lp}}
         return _of_mapping(groups, argument)
@@ -240,7 +240,7 @@ def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
     dataset = value if isinstance(value, xr.Dataset) else value.to_dataset(name=value.name or "x")
     own = {dim: dataset.indexes[dim] for dim in dataset.dims if dim in dataset.indexes}
     stacked = [dim for dim, index in own.items() if {*schema.SAMPLE_DIMS} <= {*index.names}]
-    dataset = dataset.unstack(stacked)  # ArviZ's `extract` stacks chains and draws
+    dataset = dataset.unstack(stacked)  # ArviZ's `extract` stacks chains and draws.
     if (numbers := own.get("draw")) is not None and not numbers.is_monotonic_increasing:
         dataset = dataset.sortby("draw")
     there = {str(name): name for name in (*dataset.variables, *dataset.dims)}
@@ -254,7 +254,7 @@ def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
 
 
 def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
-    """Convert arrays by name, or groups of arrays; Stan's columns such as `lp__` are statistics."""
+    """Convert a mapping from names to arrays, or to groups of arrays; Stan's columns such as `lp__` are statistics."""
     if not isinstance(value.get(schema.POSTERIOR), Mapping):
         stats = {n: v for n, v in value.items() if isinstance(n, str) and n.endswith("__")}
         draws = {name: held for name, held in value.items() if name not in stats}
@@ -268,8 +268,7 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
             groups[group] = dataset_of(held, argument, lead=lead)
         else:
             raise ArgumentError(
-                f"`{argument}` holds {group!r} and the group `posterior`; with this group, every entry must be a group "
-                "of arrays."
+                f"`{argument}` has the group `posterior`, so every entry must be a group of arrays; {group!r} is not."
             )
     return xr.DataTree.from_dict(groups)
 
@@ -277,7 +276,7 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
 def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
     if getattr(mcmc, "last_state", None) is None:
         raise ArgumentTypeError(
-            f"`{argument}` is an MCMC that has not run yet: call `mcmc.run(rng_key)` first."
+            f"`{argument}` is an MCMC that has not been run: call `mcmc.run(rng_key)` first."
         )
     samples = mcmc.get_samples(group_by_chain=True)
     if isinstance(samples, dict) and any("/" in name for name in samples):
@@ -289,7 +288,7 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
         from arviz_base import from_numpyro
 
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Found chain dimension")  # for many short chains
+            warnings.filterwarnings("ignore", "Found chain dimension")  # Many short chains.
             tree = from_numpyro(mcmc)
     free = getattr(mcmc.last_state, "z", None)
     if isinstance(free, dict) and schema.POSTERIOR in tree.children:
@@ -299,7 +298,7 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
         tree.attrs[schema.KINDS] = json.dumps(kinds)
     tree.attrs[schema.ENGINE] = "numpyro"
     depth = getattr(mcmc.sampler, "_max_tree_depth", None)
-    if isinstance(depth, tuple):  # the depths of warmup and of draws
+    if isinstance(depth, tuple):  # The depths for warmup and for sampling.
         depth = depth[-1]
     if isinstance(depth, int):
         tree.attrs[schema.MAX_TREE_DEPTH] = depth

@@ -1,8 +1,8 @@
-"""Importance weights: smoothing, and Pareto k-hat of the weights and of the quantities that they estimate.
+"""Importance weights: Pareto smoothing, and k-hat of the weights and of the quantities that they estimate.
 
-A mean under weights w depends on w |x - m|, a standard deviation on w (x - m)^2. These have heavier tails than w, so
-that weights may be good enough for a mean but not for a standard deviation. Draws with weights are resampled when they
-are opened. Source: Vehtari, Simpson, Gelman, Yao and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (section
+A mean under weights w depends on w |x - m|, and a standard deviation on w (x - m)^2. These have heavier tails than w,
+so weights can be good enough for a mean but not for a standard deviation. Weighted draws are resampled when a posterior
+is opened. Source: Vehtari, Simpson, Gelman, Yao and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (section
 3.3 on quantities).
 """
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MIN_DRAWS_FOR_KHAT = (
-    30  # with fewer, less than six draws are in the tail, too few for arviz_stats' fit
+    30  # With fewer draws, the tail has fewer than six, too few for the fit of arviz_stats.
 )
 _FLAT = 1e-8
-_LARGEST_EXPONENT = 700.0  # exp overflows beyond
+_LARGEST_EXPONENT = 700.0  # exp overflows beyond this value.
 LogWeights = Float[np.ndarray, " draw"]
 LARGE, MANY = 8.0, 1000
-"""Ratio to the mean below which no weight is large, for at least so many weights: a heavy tail has larger ones. k-hat
-of bounded weights would depend on how many lie close to the bound."""
+"""Among at least `MANY` weights, none is large if all are below `LARGE` times the mean; a heavy tail has larger ones.
+k-hat of such bounded weights would depend on how many of them lie close to the bound."""
 COVERED, SHORT = 0.25, 0.5
-"""Draws reach all of the target if weights are worth this share of them, or if k-hat is at most this value."""
+"""Draws reach all of the target if the weights are worth this share of the draws, or if k-hat is at most `SHORT`."""
 TAIL = 0.05
 """Probability of each tail."""
 STATISTICS = ("location", "spread", "lower", "upper")
-"""Statistics of ranks: the mean, the mean distance from the middle, and the shares in the tails."""
+"""Statistics of ranks: the mean, the mean distance from the middle, and the shares in both tails."""
 CLAIMED = (0.056, 0.024, 0.0155, 0.0155)
-"""Limits for the errors of these in a usable fit: those of a normal distribution whose mean is off by 0.2 standard
-deviations, whose standard deviation is off by 15 %, and whose quantile is off by 0.15 standard deviations."""
+"""Limits for the errors of these statistics in a usable fit. They are the errors of a normal distribution whose mean is
+off by 0.2 standard deviations, its standard deviation by 15 %, and a quantile by 0.15 standard deviations."""
 EVEN = 0.8
-"""Weights worth more than this share of the draws are nearly equal, and their k-hat means nothing."""
+"""Weights that are worth more than this share of the draws are nearly equal; their k-hat has no meaning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class Tails:
 def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
     """Return the Pareto shape of the right tail of importance ratios: log target minus log approximating density.
 
-    It is k-hat by arviz_stats; 0 if all ratios are equal to 1e-8, as the approximation is exact; infinite if the ratios
-    span more than a double can hold; NaN if a ratio is not finite, there are fewer than 30 draws, or the largest ratios
-    are all equal.
+    arviz_stats computes this k-hat. It is 0 if all log ratios agree to within 1e-8, since the approximation is then
+    exact, and infinite if the ratios overflow double precision. It is NaN if a ratio is not finite, if there are fewer
+    than 30 draws, or if the largest ratios are all equal.
     """
     if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
         return float("nan")
@@ -77,7 +77,7 @@ def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
 
 
 def smoothed(log_ratio: LogWeights) -> LogWeights:
-    """Return Pareto-smoothed log weights whose exponentials sum to 1; -inf for ratios that are not finite."""
+    """Return Pareto-smoothed log weights, normalised to sum to 1; -inf where a log ratio is not finite."""
     there = np.isfinite(log_ratio)
     out = np.full(len(log_ratio), -np.inf)
     if not there.any():
@@ -90,12 +90,12 @@ def smoothed(log_ratio: LogWeights) -> LogWeights:
 
 
 def _psis(log_ratio: LogWeights) -> tuple[LogWeights, float] | None:
-    """Return smoothed log weights and k-hat by arviz_stats; None if the largest ratios are all equal."""
+    """Compute smoothed log weights and k-hat with arviz_stats; return None if the largest ratios are all equal."""
     from arviz_stats.base import array_stats
 
-    # psislw negates its argument, a log likelihood in leave-one-out.
+    # psislw expects log likelihoods, as in leave-one-out, and negates them.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # callers handle overflow
+        warnings.simplefilter("ignore", RuntimeWarning)  # Callers handle overflow.
         try:
             smooth, khat = array_stats.psislw(-log_ratio)
         except ValueError:
@@ -104,16 +104,16 @@ def _psis(log_ratio: LogWeights) -> tuple[LogWeights, float] | None:
 
 
 def worth(log_weight: LogWeights) -> float:
-    """Return how many independent draws weights are worth: (sum w)^2 / sum w^2 (Kish)."""
+    """Return the number of independent draws that weights are worth: (sum w)^2 / sum w^2 (Kish)."""
     return float(np.exp(2 * logsumexp(log_weight) - logsumexp(2 * log_weight)))
 
 
 def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
-    """Check whether draws hardly reach part of the target: the weights are worth few draws and have a long tail.
+    """Check for draws that hardly reach part of the target: their weights are worth few draws and have a long tail.
 
-    An example is a hierarchy whose draws end where its scale becomes small. k-hat alone is too small there, since no
-    draw comes from the missing part. With many coordinates, weights are worth few draws without a long tail, and
-    nothing is missing. Log ratios are raw, log weights smoothed.
+    An example is a hierarchical model whose draws stop where the scale becomes small. k-hat alone is too small there,
+    since no draw comes from the missing part. In many dimensions, weights may be worth few draws without a long tail,
+    although nothing is missing. The log ratios are raw and the log weights smoothed.
     """
     few = worth(log_weight) < COVERED * len(log_weight)
     return few and khat_of_weights(log_ratio) > SHORT
@@ -125,13 +125,13 @@ def khat_limit(num_draws: int) -> float:
 
 
 LEAST_WORTH = 200.0
-"""Minimum number of independent draws that usable weights are worth."""
+"""Usable weights are worth at least this number of independent draws."""
 
 
 def why_lost(log_ratio: LogWeights, log_weight: LogWeights, limit: float) -> str | None:
-    """Return why the weights are useless, as a key; None if they are usable. `limit` is the largest allowed k-hat.
+    """Return a key that says why the weights are useless; None if they are usable. `limit` is the highest usable k-hat.
 
-    Log ratios are raw, log weights smoothed.
+    The log ratios are raw and the log weights smoothed.
     """
     draws = worth(log_weight)
     if not khat_of_weights(log_ratio) <= limit and not draws > EVEN * len(log_ratio):
@@ -142,7 +142,7 @@ def why_lost(log_ratio: LogWeights, log_weight: LogWeights, limit: float) -> str
 
 
 def khat_of_weights(log_ratio: LogWeights) -> float:
-    """Return k-hat of log ratios (-inf for draws without weight); -inf if none is large or they are nearly equal."""
+    """Return k-hat of log ratios; -inf if no ratio is large or all are nearly equal. Log ratios may be -inf."""
     count = len(log_ratio)
     if np.isfinite(log_ratio).all():
         largest = np.exp(log_ratio.max() - logsumexp(log_ratio)) * count
@@ -155,9 +155,9 @@ def khat_of_weights(log_ratio: LogWeights) -> float:
 def tails_of(
     values: Float[np.ndarray, draw * event], log_ratio: LogWeights, log_weight: LogWeights
 ) -> Tails:
-    """Return k-hat of the entries of a quantity (draw, ...); infinite if a draw with weight is not finite.
+    """Return k-hat for each entry of a quantity (draw, ...); infinite if a draw with positive weight is not finite.
 
-    Log ratios are raw, log weights smoothed.
+    The log ratios are raw and the log weights smoothed.
     """
     flat = values.reshape(len(values), -1)
     weights = np.exp(log_weight)
@@ -178,11 +178,11 @@ def tails_of(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Precision of the mean, standard deviation and quantiles of each entry of a quantity under weights.
+    """Precision of the weighted mean, standard deviation and quantiles of each entry of a quantity.
 
-    `khats` and `errors` are (3, entry): k-hat of the mean, of the square and of the shares in the tails; and standard
-    errors of the mean and of the worse quantile in standard deviations, and the relative error of the standard
-    deviation.
+    `khats` and `errors` are (3, entry). The rows of `khats` belong to the mean, the square and the shares in the tails.
+    The rows of `errors` are the standard error of the mean, the relative error of the standard deviation, and the
+    standard error of the worse quantile. The first and the last are in standard deviations.
     """
 
     khats: Float[np.ndarray, "kind entry"]
@@ -191,7 +191,7 @@ class Known:
     """Upper estimate of the tail index: the Pareto shape of the tail of |x - m|, plus its standard error."""
 
     def lacks(self, limits: tuple[float, float, float]) -> Bool[np.ndarray, "kind entry"]:
-        """Return which means, standard deviations and quantiles are imprecise, given the largest k-hat of each."""
+        """Return a mask of the imprecise means, standard deviations and quantiles, given the largest k-hat of each."""
         lacks = (self.khats > np.array(limits)[:, None]) | ~(self.errors <= _ENOUGH[:, None])
         lacks[1] |= self.index > NO_VARIANCE
         still = np.isnan(self.khats[0]) & np.isnan(self.errors[0])
@@ -200,7 +200,7 @@ class Known:
 
 MOVED, NO_VARIANCE = np.array([0.2, 0.15, 0.15]), 0.5
 """Limits for the errors of a mean, a standard deviation and a quantile in a usable fit; and the tail index above which
-there is no standard deviation."""
+no standard deviation exists."""
 _ENOUGH = MOVED / 2
 
 
@@ -212,10 +212,10 @@ def known(
     *,
     with_khats: bool = True,
 ) -> Known:
-    """Measure the precision of each entry of a quantity (draw, ...) under weights; NaN if an entry is constant.
+    """Measure the precision of weighted estimates for each entry of a quantity (draw, ...); NaN for constant entries.
 
-    Errors are those of weighted averages; with `beside`, other weights of the same draws, those of the difference
-    between the two averages. `with_khats=False` leaves out the k-hats, which take most of the time.
+    The errors are those of weighted averages. If `beside` gives other weights of the same draws, they are the errors of
+    the difference between the two averages. `with_khats=False` omits the k-hats, which take most of the time.
     """
     flat, weights = values.reshape(len(values), -1), np.exp(log_weight)
     khats, errors = (np.full((3, flat.shape[1]), np.nan) for _ in range(2))
@@ -224,7 +224,7 @@ def known(
         tails = tails_of(values, log_ratio, log_weight)
         khats[:2] = tails.mean, tails.square
     share = (weights if beside is None else weights - beside)[:, None] ** 2
-    if beside is None:  # draws without weight may be infinite
+    if beside is None:  # Draws without weight may be infinite.
         used = weights > 0
         flat, weights, log_ratio, share = flat[used], weights[used], log_ratio[used], share[used]
     varies = ~np.isposinf(khats[0]) & (np.ptp(flat, axis=0) > 0)
@@ -247,7 +247,7 @@ def known(
 def quantiles(
     values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]
 ) -> Float[np.ndarray, " end"]:
-    """Return the 5 % and the 95 % quantile of weighted draws."""
+    """Return the 5 % and 95 % quantiles of weighted draws."""
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
     return values[order][np.minimum(np.searchsorted(below, [TAIL, 1 - TAIL]), len(values) - 1)]
@@ -258,7 +258,7 @@ def _quantile_errors(
     weights: Float[np.ndarray, " draw"],
     shares: Float[np.ndarray, " end"],
 ) -> float:
-    """Return the larger standard error of the two quantiles, from the errors of the shares in the tails."""
+    """Return the larger standard error of the two quantiles, derived from the errors of the tail shares."""
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
     middle = np.array([TAIL, 1 - TAIL])
@@ -268,10 +268,10 @@ def _quantile_errors(
 
 
 def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]) -> float:
-    """Estimate the Pareto shape of the largest weighted distances plus its standard error.
+    """Estimate the Pareto shape of the largest weighted distances, and add its standard error.
 
-    Source: Hosking and Wallis 1987, Technometrics 29(3), by probability-weighted moments. The tail has 3 sqrt(n) of n
-    draws, as for k-hat.
+    The estimate uses probability-weighted moments (Hosking and Wallis 1987, Technometrics 29(3)). The tail contains 3
+    sqrt(n) of n draws, as for k-hat.
     """
     order = np.argsort(-apart)
     count = 1 / (weights**2).sum()
@@ -288,7 +288,7 @@ def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " 
 
 
 def worst_khat(values: Mapping[str, np.ndarray], log_ratio: LogWeights) -> float:
-    """Return the largest k-hat of the ratios and of all entries of some quantities."""
+    """Return the largest k-hat of the ratios and of all entries of the given quantities."""
     log_weight = smoothed(log_ratio)
     every = [tails_of(v, log_ratio, log_weight) for v in values.values()]
     found = [khat_of_weights(log_ratio), *(t.square for t in every), *(t.mean for t in every)]
@@ -296,7 +296,7 @@ def worst_khat(values: Mapping[str, np.ndarray], log_ratio: LogWeights) -> float
 
 
 def _khat(log_ratio: LogWeights) -> float:
-    """Return k-hat of the right tail; draws without weight count as the smallest."""
+    """Return k-hat of the right tail; a draw without weight gets the smallest finite ratio."""
     there = np.isfinite(log_ratio)
     if there.sum() < 2 or np.isposinf(log_ratio).any():
         return float("inf")
@@ -306,7 +306,7 @@ def _khat(log_ratio: LogWeights) -> float:
 def resampled(
     weights: Float[np.ndarray, " row"], count: int, rng: np.random.Generator
 ) -> Int[np.ndarray, " draw"]:
-    """Choose rows in random order, each in proportion to its weight, rounded up or down."""
+    """Choose rows in random order; each appears in proportion to its weight, rounded up or down."""
     ends = np.cumsum(weights)
     places = (np.arange(count) + rng.uniform()) / count * ends[-1]
     rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
@@ -314,10 +314,10 @@ def resampled(
 
 
 def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTree:
-    """Resample the draws of a posterior by their weights, `log_weight` in `sample_stats` up to a constant.
+    """Resample the draws of a posterior by their weights, given by `log_weight` in `sample_stats` up to a constant.
 
-    The result has as many draws, in one chain, and is marked as an approximation; the original draws with their weights
-    become the group `weighted`. A posterior without weights is returned unchanged.
+    The result has the same number of draws, in one chain, and is marked as an approximation. The original draws become
+    the group `weighted`. A posterior without weights is returned unchanged.
     """
     import xarray as xr
 
@@ -331,7 +331,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
     usable = (log_ratio < np.inf).all() and (log_ratio > -np.inf).any()  # no NaN
     if draws is None or log_ratio.shape != shape or not usable:
         raise ArgumentError(
-            f"`{argument}` has `log_weight`, which must be the logarithm of one weight per draw (chain, draw)."
+            f"`log_weight` in `{argument}` must have one log weight per draw (chain, draw), without NaN and +inf."
         )
     log_weight = smoothed(log_ratio.ravel())
     rows = resampled(np.exp(log_weight), log_ratio.size, np.random.default_rng(0))
@@ -341,7 +341,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
         held = child.to_dataset().drop_vars(schema.LOG_WEIGHT, errors="ignore")
         if {*schema.SAMPLE_DIMS} <= {*held.dims}:
             if tuple(map(held.sizes.get, schema.SAMPLE_DIMS)) != shape or not held:
-                continue  # the group has only some of the draws, or only the weights
+                continue  # The group has only some of the draws, or only the weights.
             flat = held.stack({schema.SAMPLE: schema.SAMPLE_DIMS}, create_index=False)
             flat = flat.drop_vars(schema.SAMPLE_DIMS, errors="ignore").transpose(schema.SAMPLE, ...)
             if name == schema.POSTERIOR:
@@ -357,7 +357,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
 
 
 def _efficiency(draws: xr.Dataset) -> float:
-    """Return the ESS per draw of the worst entry of several chains: small if chains disagree."""
+    """Return the ESS per draw of the worst entry; it is small if chains disagree, and 1 for a single chain."""
     chains, length = (draws.sizes[dim] for dim in schema.SAMPLE_DIMS)
     least = [1.0]
     for variable in draws.data_vars.values() if chains > 1 else ():
@@ -372,15 +372,15 @@ _WEIGHTS = re.compile(r"(log_?)?(importance_?)?(sample_?)?(weight|wt)s?", re.IGN
 
 
 def is_of_weights(name: object) -> bool:
-    """Check whether a name is usual for weights of draws."""
+    """Check whether a name is a common name for weights of draws."""
     return _WEIGHTS.fullmatch(str(name)) is not None
 
 
 def unread_weights(stats: Iterable[xr.DataArray], others: Iterable[xr.DataArray]) -> str:
-    """Return the name of a statistic or scalar that looks like unused weights of draws; empty if there is none.
+    """Return the name of a statistic or scalar that looks like unused weights of draws, or an empty string.
 
-    A scalar named weight may belong to a body or a component. Weights of draws are normalised, or count draws, or have
-    a name in the plural or with log.
+    A scalar named `weight` may be the weight of a person or of a mixture component. It counts as weights of draws only
+    if it is normalised, has integer values, or has a name that is plural or starts with `log`.
     """
     every = [*((True, variable) for variable in stats), *((False, variable) for variable in others)]
     for of_draws, variable in every:

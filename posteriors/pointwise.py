@@ -1,7 +1,7 @@
-"""Groups with a number per observation and draw: log likelihoods and predictions.
+"""Groups with one number per observation and draw: log likelihoods and predictions.
 
-They are as large as draws times observations. A limit in megabytes keeps only every second, third, ... draw, the same
-ones in all groups, or leaves the groups out if too few draws would remain.
+Their size is draws times observations. To respect a limit in megabytes, all groups keep only every n-th draw, or are
+omitted if too few draws would remain.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
 
 
 LIMIT_MB = 256.0
-"""Default limit of the groups together, in megabytes."""
+"""Default limit for the total size of the groups, in megabytes."""
 FEWEST = 100
-"""Groups with fewer draws are left out."""
+"""Minimum number of draws in a group; groups with fewer are omitted."""
 
 
 @dataclass(frozen=True)
 class DrawGroup:
-    """A group of a posterior: its draws, or functions of them."""
+    """A group of a posterior: draws or functions of draws."""
 
-    values: Mapping[str, Values]  # A `DataArray` may still be in its file.
+    values: Mapping[str, Values]  # A `DataArray` may be in a file.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # After chain and draw.
-    every: int = 1  # Only each draw with a number divisible by this is kept.
-    filed: xr.DataTree | None = None  # The file that holds the values, if they are on disk.
+    every: int = 1  # Only draws whose number this divides are kept.
+    filed: xr.DataTree | None = None  # The file with the values, if they are on disk.
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
-        """Return the group; draws keep their numbers in the posterior."""
+        """Return the group as a dataset; draws keep the numbers that they have in the posterior."""
         from arviz_base import dict_to_dataset
 
         dims: Any = {name: list(axes) for name, axes in self.dims.items() if name in self.values}
-        # Make the axes of values in files from arrays of their shape that take no memory.
+        # For values in files, create the axes from arrays of the same shape that take no memory.
         filed = {n: v for n, v in self.values.items() if isinstance(v, xr.DataArray)}
         empty = {n: np.broadcast_to(np.zeros((), v.dtype), v.shape) for n, v in filed.items()}
         dataset = dict_to_dataset({**self.values, **empty}, dims=dims)
         for name, values in filed.items():
             dataset = dataset.assign({name: with_axes_of(values, dataset[name])})
         dataset = labelled(dataset, coords or {})
-        dataset.attrs.pop(CREATED_AT, None)  # so that equal draws give equal groups
+        dataset.attrs.pop(CREATED_AT, None)  # Equal draws must give equal groups.
         dataset.attrs |= dict(self.attrs)
         if self.every > 1:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
@@ -64,12 +64,12 @@ class DrawGroup:
 
 
 def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
-    """Label the axes of a dataset; leave out labels of a wrong number, with a notice."""
+    """Label the axes of a dataset; omit labels whose number is wrong, with a notice."""
     fitting = {}
     for axis, labels in coords.items():
         if axis in dataset.sizes and len(labels) != (size := dataset.sizes[axis]):
             notice(
-                f"`coords` has {len(labels)} labels for {axis}, which has length {size}: left out"
+                f"`coords` has {len(labels)} labels for {axis}, which has length {size}: they are ignored"
             )
         elif axis in dataset.sizes:
             fitting[axis] = np.asarray(labels)
@@ -77,13 +77,13 @@ def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
 
 
 def check_limit(limit_mb: Any) -> float:
-    """Check and return a limit in megabytes."""
+    """Return a limit in megabytes after checking it."""
     check_not_negative("predictive_mb", limit_mb)
     return float(limit_mb)
 
 
 def every_which(chains: int, draws: int, bytes_a_draw: int, limit_mb: float) -> int | None:
-    """Return n so that every n-th draw stays within a limit; None if too few would be left."""
+    """Return n such that every n-th draw fits the limit; None if too few draws would remain."""
     if not limit_mb:
         return None
     every = max(1, math.ceil(chains * draws * bytes_a_draw / (limit_mb * 1e6)))
@@ -93,16 +93,16 @@ def every_which(chains: int, draws: int, bytes_a_draw: int, limit_mb: float) -> 
 
 
 def why_left_out(bytes_a_draw: int, limit_mb: float) -> str:
-    """Explain why the limit leaves out a group."""
+    """Explain why the limit excludes a group."""
     if not limit_mb:
-        return "predictive_mb=0 leaves it out"
+        return "predictive_mb=0 excludes it"
     return f"{FEWEST} draws of {bytes_a_draw / 1e6:.3g} MB are more than predictive_mb={limit_mb:g}"
 
 
 BLOCK = 2**22
-"""Outputs that are computed at once."""
+"""Number of outputs to compute at once."""
 PURPOSE = 1001
-"""Added to the seed of a run, for the random numbers of predictions alone."""
+"""Combined with the seed of a run, so that predictions have their own random numbers."""
 
 
 def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:
@@ -122,9 +122,9 @@ def network_groups(
 ) -> dict[str, DrawGroup] | None:
     """Compute the groups of log likelihoods and predictions at the data of a network.
 
-    Both hold the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` with the shape
-    of the data, in single precision. The draws are the network's weights, and ``sigma`` if the noise is inferred. The
-    result is None if the limit, in megabytes, leaves too few draws. Many draws go to disk, in the folder if one is
+    Both groups have the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` with the
+    shape of the data in single precision. The draws are the network's weights, and ``sigma`` if the noise is inferred.
+    The result is None if the limit in megabytes leaves too few draws. Large results go to a file in `folder`, if it is
     given.
     """
     from onebasin.models.networks.prediction import mean_and_sd, predict
@@ -143,7 +143,7 @@ def network_groups(
         if model.is_classifier:
             output = predict(model, part, x).astype(np.float64)
             log_likelihood = log_softmax(output, axis=-1)[..., np.arange(len(y)), y]
-            # Labels are drawn as the largest of logits with Gumbel noise.
+            # The largest logit after adding Gumbel noise is a draw of the label.
             labels = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
             replicated = labels.astype(np.int16)
         else:
@@ -164,9 +164,9 @@ def network_groups(
 
 
 def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
-    """Cut chains and draws into blocks, or return all at once if they are few.
+    """Split chains and draws into blocks; return a single block if they are few.
 
-    The blocks of a chain have equal lengths, since JAX compiles again for each length; the last two may overlap.
+    The blocks of a chain have equal lengths, because JAX compiles again for each length. The last two may overlap.
     """
     chains, draws = shape
     if chains * draws * size <= BLOCK:

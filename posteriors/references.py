@@ -1,8 +1,8 @@
-"""Reference posteriors that come with the package: long, checked runs of NUTS, in one canonical labelling.
+"""Reference posteriors that come with the package: long, checked runs of NUTS with one canonical labelling.
 
-The folder `onebasin/truth/references/NAME` has `NAME.draws.nc` with 1,000 nearly independent draws, `NAME.info.json`
-with settings and diagnostics, `NAME.summary.json` with moments and quantiles of all 10,000 draws, and
-`NAME.seeds.json` with a comparison to a run with a different seed.
+The folder `onebasin/truth/references/NAME` contains `NAME.draws.nc` (1,000 nearly independent draws), `NAME.info.json`
+(settings and diagnostics), `NAME.summary.json` (moments and quantiles of all 10,000 draws) and `NAME.seeds.json` (a
+comparison with a second run with another seed).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def references() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per reference, by name: the numbers of parameters and draws, the symmetry, and a title.
+        One row per reference, indexed by name, with the numbers of parameters and draws, the symmetry and a title.
 
     Examples
     --------
@@ -57,22 +57,22 @@ def references() -> pd.DataFrame:
 
 @checks_arguments
 def open_reference(name: str) -> xr.DataTree:
-    """Open a reference posterior: draws to compare a run of the same model with.
+    """Open a reference posterior, with which you can compare a run of the same model.
 
     Parameters
     ----------
     name : str
-        A name of `references()`.
+        Name of a reference, as listed by `references()`.
 
     Returns
     -------
     DataTree
-        A posterior like any other: 1,000 nearly independent draws in 10 chains, with their log density and the data.
+        A posterior with 1,000 nearly independent draws in 10 chains, their log density, and the data.
 
     Raises
     ------
     ValueError
-        If there is no reference of this name.
+        If no reference has this name.
 
     See Also
     --------
@@ -86,5 +86,5 @@ def open_reference(name: str) -> xr.DataTree:
     """
     known = names()
     if name not in known:
-        raise ArgumentError(f"`name` is {name!r}; the references are {', '.join(known)}.")
+        raise ArgumentError(f"`name` must be one of {', '.join(known)}; got {name!r}.")
     return open_tree([FOLDER / name / f"{name}.draws.nc"])

@@ -1,14 +1,14 @@
-"""R-hat, effective sample sizes and Monte Carlo errors of many quantities at once.
+"""Compute R-hat, effective sample sizes and Monte Carlo errors of many quantities at once.
 
-Rows are (param, chain, draw). R-hat is rank-normalised and split, the larger value of the draws and the folded draws.
-The bulk ESS is that of normalised ranks, the tail ESS the smaller value of two quantiles' indicators; autocorrelations
-are cut by Geyer's initial monotone sequence (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis
-16:2). The numbers equal those of arviz_stats, which takes one quantity at a time; here a block of quantities shares
-each sort and each Fourier transform. As there, draws whose range is below 1e-15 count as constant, so bring tiny
-quantities to a unit first, as `analysis.summaries.summary` does.
+Rows are (param, chain, draw). R-hat is the rank-normalised split R-hat, the larger of its values for the draws and for
+the folded draws. The bulk ESS is the ESS of the normalised ranks. The tail ESS is the smaller ESS of the indicators of
+two quantiles. Geyer's initial monotone sequence truncates the autocorrelations (Vehtari, Gelman, Simpson, Carpenter and
+Bürkner 2021, Bayesian Analysis 16:2). The numbers equal those of arviz_stats, which takes one quantity at a time; here
+each sort and Fourier transform covers a block of quantities. As there, draws whose range is below 1e-15 count as
+constant. Rescale tiny quantities first, as `analysis.summaries.summary` does.
 
-Geyer's sequence in closed form: let P_k = rho_2k + rho_2k+1, and K the first k with P_k <= 0, or the last one. Then
-tau = -1 + 2 sum of min(P_0, ..., P_k) over k < K, plus rho_2K if that is positive or P_K is not negative.
+Geyer's sequence has a closed form. Let P_k = rho_2k + rho_2k+1, and let K be the first k with P_k <= 0, or the last k.
+Then tau = -1 + 2 sum of min(P_0, ..., P_k) over k < K, plus rho_2K if it is positive or P_K is not negative.
 
 This module needs only NumPy, `scipy.fft` and `scipy.special`, which import quickly.
 """
@@ -32,16 +32,16 @@ PerParam = Float[np.ndarray, " param"]
 
 TAILS = (0.05, 0.95)
 LEAST_DRAWS = 4
-"""Draws per chain below which nothing is defined."""
+"""Minimum number of draws per chain for which these quantities are defined."""
 _BLOCK = 1 << 17
-"""Numbers in a block, which fit into a processor's cache together with intermediate results."""
+"""Size of a block, which fits into the processor's cache together with intermediate results."""
 _THREADED = 1 << 20
-"""Numbers from which threads share the blocks; NumPy's sort and SciPy's transform release Python's lock."""
+"""Size from which threads share the blocks. NumPy's sort and SciPy's transform release Python's lock."""
 _RESOLUTION = np.finfo(np.float64).resolution
 
 
 class Diagnostics(NamedTuple):
-    """R-hat (NaN for a single chain), and effective sample sizes of the bulk and of the tails."""
+    """R-hat (NaN for a single chain), bulk ESS and tail ESS."""
 
     rhat: PerParam
     ess_bulk: PerParam
@@ -49,7 +49,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnostics(rows: Rows) -> Diagnostics:
-    """Compute R-hat and both effective sample sizes of quantities that are finite and vary."""
+    """Compute R-hat, bulk ESS and tail ESS of quantities that are finite and not constant."""
     return Diagnostics(*map(np.concatenate, zip(*_over_blocks(_of_block, rows), strict=True)))
 
 
@@ -107,7 +107,7 @@ def mcse_sd(rows: Rows) -> PerParam:
 
 
 def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
-    """Apply a function to blocks of rows, in several threads if there are many numbers."""
+    """Apply a function to blocks of rows; use several threads for large arrays."""
     size = max(1, _BLOCK // max(1, rows.shape[1] * rows.shape[2]))
     blocks = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
     workers = min(available_cores(), len(blocks))
@@ -124,22 +124,22 @@ def _flat(rows: Float[np.ndarray, "param _ _"]) -> Float[np.ndarray, "param all"
 
 
 def _split(rows: Rows) -> Float[np.ndarray, "param half half_draw"]:
-    """Split chains into halves; the middle draw of an odd number is left out."""
+    """Split chains into halves; drop the middle draw of an odd number."""
     half = rows.shape[2] // 2
     return np.concatenate([rows[..., :half], rows[..., -half:]], axis=1)
 
 
 def _ranked(split: Rows) -> tuple[Rows, PerParam]:
-    """Return normalised ranks, and the larger R-hat of these and of the ranks of the folded draws."""
+    """Return normalised ranks, and the larger R-hat of the ranks of the draws and of the folded draws."""
     z = _normalised(split)
     flat = _flat(split)
     folded = np.abs(split - np.median(flat, axis=1)[:, None, None])
     bulk, tail = _rhat(z), _rhat(_normalised(folded))
-    return z, np.where(tail > bulk, tail, bulk)  # R-hat is NaN if the folded draws are constant
+    return z, np.where(tail > bulk, tail, bulk)  # `tail` is NaN if the folded draws are constant.
 
 
 def _normalised(rows: Rows) -> Rows:
-    """Replace draws by the normal quantiles of their ranks; ties share their mean rank."""
+    """Replace draws by the normal quantiles of their ranks; ties get their mean rank."""
     flat = _flat(rows)
     order = np.argsort(flat, axis=1)
     ordered = np.take_along_axis(flat, order, axis=1)
@@ -152,7 +152,7 @@ def _normalised(rows: Rows) -> Rows:
 
 @lru_cache(16)
 def _scores(count: int) -> np.ndarray:
-    """Return normal quantiles of the ranks 1 to `count`."""
+    """Return the normal quantiles of the ranks 1 to `count`."""
     return _blom(np.arange(1.0, count + 1))
 
 
@@ -162,7 +162,7 @@ def _blom(ranks: np.ndarray) -> np.ndarray:
 
 
 def mean_ranks(numbers: np.ndarray) -> np.ndarray:
-    """Rank numbers from 1, ties by their mean rank, without `scipy.stats`, which takes long to import."""
+    """Rank numbers from 1, with the mean rank for ties. Importing `scipy.stats` would take too long."""
     order = np.argsort(numbers)
     ranks = np.empty(len(numbers))
     ranks[order] = _ranks_in_order(numbers[order])
@@ -178,26 +178,26 @@ def _ranks_in_order(ordered: np.ndarray) -> np.ndarray:
 
 
 def _rhat(rows: Rows) -> PerParam:
-    """Compute R-hat of chains without splitting (Gelman et al. 2013, equation 11.4); infinite if no chain moves."""
+    """Compute R-hat of unsplit chains (Gelman et al. 2013, equation 11.4); infinite if no chain moves."""
     draws = rows.shape[2]
     between = draws * np.var(rows.mean(axis=2), axis=1, ddof=1)
     within = np.var(rows, axis=2, ddof=1).mean(axis=1)
     within = np.where(
         (rows == rows[..., :1]).all(axis=(1, 2)), 0.0, within
-    )  # without rounding errors
+    )  # Avoid rounding errors.
     return np.sqrt((between / within + draws - 1) / draws)
 
 
 def _of_quantile(rows: Rows, probability: float) -> PerParam:
-    """Compute the ESS of the indicator of a quantile of all draws."""
+    """Compute the ESS of the indicator of a quantile, taken over all draws."""
     level = np.quantile(_flat(rows), probability, axis=1)
     return _ess(_split((rows <= level[:, None, None]).astype(np.float64)))
 
 
 def _ess(rows: Rows) -> PerParam:
-    """Compute the ESS of the mean of chains without splitting; the number of draws for a constant."""
+    """Compute the ESS of the mean of unsplit chains; for a constant, the number of draws."""
     _, chains, draws = rows.shape
-    # Mean autocovariances of all chains, by one inverse transform of the summed power spectra.
+    # One inverse transform of the summed power spectra gives the mean autocovariances of all chains.
     length = next_fast_len(2 * draws - 1, real=True)
     spectrum = rfft(rows - rows.mean(axis=2, keepdims=True), n=length, axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).sum(axis=1)
@@ -215,7 +215,7 @@ def _ess(rows: Rows) -> PerParam:
 
 
 def _geyer(rho: Float[np.ndarray, "param lag"]) -> PerParam:
-    """Compute integrated autocorrelation times by the closed form above."""
+    """Compute integrated autocorrelation times by the closed form in the module's docstring."""
     draws = rho.shape[1]
     last = max(0, -(-(draws - 2) // 2) - 1)
     pairs = rho[:, : 2 * (last + 1)].reshape(len(rho), last + 1, 2)

@@ -1,7 +1,7 @@
-"""Names in a posterior: its groups, statistics and root attributes; and how attributes are encoded.
+"""Names of a posterior's groups, statistics and root attributes, and the encoding of attributes.
 
 A posterior is an `xarray.DataTree`; docs/reference/posterior.md describes each name. NetCDF stores text and numbers, so
-other attributes are JSON (`encode`, `decode`). This module loads neither JAX nor xarray.
+all other attributes are JSON (`encode`, `decode`). This module imports neither JAX nor xarray.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ TRAINING = "training"
 DISTILLED = "distilled"
 MODES = "modes"
 WEIGHTED = "weighted"
-"""Draws with importance weights, on the axis `sample`; the weights are in `variational`."""
+"""Draws with importance weights along the axis `sample`; `variational` has the weights."""
 DRIFT = "drift"
 """Movement of short chains away from weighted draws, in standard errors."""
 ADAPTATION = "adaptation"
-"""Step size and inverse metric of each chain at the end of its warmup."""
+"""Step size and inverse metric of each chain at the end of warmup."""
 WARMUP_POSTERIOR = "warmup_posterior"
 WARMUP_SAMPLE_STATS = "warmup_sample_stats"
 STARTS = "starts"
@@ -56,11 +56,11 @@ OBSERVED_DATA = "observed_data"
 CONSTANT_DATA = "constant_data"
 DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
 DRAW_GROUPS = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE, LOG_PRIOR)
-"""Functions of the draws; they may hold only some of the draws, under their numbers."""
+"""Groups with functions of the draws. They may contain only some draws, which keep their numbers."""
 EVERY = "every"
-"""Attribute of such a group that holds only every n-th draw: n."""
+"""Attribute of such a group that contains only every n-th draw; its value is n."""
 TOP_LEVEL = "top_level"
-"""Attribute of the group `log_prior`: JSON of the variables whose priors are at the top level of the model."""
+"""Attribute of the group `log_prior`: JSON list of the variables whose priors are at the top level of the model."""
 
 # Dimensions of draws, and variables of the data groups
 SAMPLE_DIMS = ("chain", "draw")
@@ -86,13 +86,13 @@ ITERATION = "iteration"
 LOC_TRACE = "loc_trace"
 SCALE_TRACE = "scale_trace"
 LOG_RATIO = "log_ratio"
-"""`lp - log_q` of an approximation's original draws, from which those of `posterior` are resampled."""
+"""`lp - log_q` of an approximation's original draws. The draws of `posterior` are resampled from these."""
 LOG_WEIGHT = "log_weight"
-"""Pareto-smoothed log weights of the group `weighted`; `log_ratio` has the raw ones. In `sample_stats`, log weights of
-draws up to a constant."""
+"""Pareto-smoothed log weights of the group `weighted`; `log_ratio` has the raw log weights. In `sample_stats`: log
+weights of the draws, up to a constant."""
 SAMPLE = "sample"
 
-# Root attributes: of what
+# Root attributes: the model
 TARGET = "target"
 MODEL = "model"
 SYMMETRY = "symmetry"
@@ -100,19 +100,19 @@ SYMMETRY_EVIDENCE = "symmetry_evidence"
 SYMMETRY_FOUND = "symmetry_found"
 """JSON: the result of a search of the log density, if no symmetry was declared."""
 KINDS = "kinds"
-"""JSON: the kind of every variable of `posterior`: ``parameter``, ``transformed`` or ``generated``."""
+"""JSON: the kind of each variable of `posterior`, which is ``parameter``, ``transformed`` or ``generated``."""
 PROGRAM = "program"
 """Text of the Stan program with its includes, or of the NumPyro model."""
 PROGRAM_NAME = "program_name"
 DATA_SHA256 = "data_sha256"
 LEFT_OUT = "left_out"
-"""JSON: missing groups, and the reason."""
+"""JSON: the omitted groups, with the reason for each."""
 OF_A_TARGET = (
     *(TARGET, MODEL, SYMMETRY, SYMMETRY_EVIDENCE, SYMMETRY_FOUND),
     *(KINDS, PROGRAM, PROGRAM_NAME, DATA_SHA256),
 )
 
-# Root attributes: how, where and with what
+# Root attributes: the method, its settings and the machine
 ENGINE = "engine"
 ENGINE_BUILD = "engine_build"
 ENGINE_NOTE = "engine_note"
@@ -127,34 +127,34 @@ COMMAND = "command"
 CREATED_AT = "created_at"
 """Time in UTC, in ISO 8601; the name is ArviZ's."""
 
-# Root attributes: how the run went
+# Root attributes: the course of the run
 WALL_TIME = "wall_time"
 WARMUP_SECONDS = "warmup_seconds"
 SAMPLING_SECONDS = "sampling_seconds"
 GRADIENT_EVALUATIONS = "gradient_evaluations"
 WARMUP_GRADIENTS = "warmup_gradient_evaluations"
-"""Gradients of the warmup, if the engine counts them."""
+"""Number of gradient evaluations during warmup, if the engine counts them."""
 LOG_DENSITY_EVALUATIONS = "log_density_evaluations"
-"""Evaluations of the log density without its gradient."""
+"""Number of evaluations of the log density without its gradient."""
 FIT_START = "fit_start"
-"""Sentence on whether chains started from a fit, and why."""
+"""A sentence that says whether the chains started from a fit, and why."""
 FIT_GRADIENTS = "fit_gradient_evaluations"
 FIT_LOG_DENSITIES = "fit_log_density_evaluations"
-"""Evaluations for that fit, which `gradient_evaluations` does not include."""
+"""Number of evaluations for that fit; `gradient_evaluations` does not include them."""
 WORTH = "worth"
-"""Number of independent draws that importance weights are worth."""
+"""The number of independent draws that the importance weights are worth."""
 OPTIMUM_NOTE = "optimum_note"
-"""Reason why an optimum is not a maximum."""
+"""The reason why an optimum is not a maximum."""
 WEIGHTS_NOTE = "weights_note"
-"""Reason why a fit was not corrected by importance weights, unless the user chose that."""
+"""The reason why importance weights did not correct a fit; absent if the user turned them off."""
 MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
 JOINED = "joined"
-"""JSON: file, chains, seed, command, time and machine of each joined run."""
+"""JSON: the file, chains, seed, command, time and machine of each joined run."""
 RESTARTS = "restarts"
-"""JSON: for each chain, the draws, from 0, at which a new random stream began; absent if there is none."""
+"""JSON: for each chain, the draws (from 0) at which a new random stream began; absent if there are none."""
 STEIN_IDENTITIES = "stein_identities"
-"""JSON: deviations of draws of unadjusted dynamics from identities of the density."""
+"""JSON: deviations from Stein identities of the density, for draws of unadjusted dynamics."""
 CONVERGED = "converged"
 OF_A_RUN = (
     *(COMMAND, CREATED_AT, LEFT_OUT, WALL_TIME, WARMUP_SECONDS, SAMPLING_SECONDS, FIT_START),
@@ -165,7 +165,7 @@ OF_A_RUN = (
 # Root attributes of symmetrised variational inference
 LOG_GROUP_ORDER = "log_group_order"
 
-# Group and root attributes of an aligned posterior; `ALIGNMENT` names the group and the rule's JSON
+# Group and root attributes of an aligned posterior; `ALIGNMENT` names both the group and the JSON of the rule
 ALIGNMENT = "alignment"
 ALIGNMENT_RULE = "alignment_rule"
 ALIGNMENT_SWEEPS = "alignment_sweeps"
@@ -173,12 +173,12 @@ ALIGNMENT_CONVERGED = "alignment_converged"
 
 
 def now() -> str:
-    """Return the time for `created_at`, to the second."""
+    """Return the current time for `created_at`, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def encode(value: Any) -> Any:
-    """Encode a value for an attribute: text and numbers stay, other values become JSON."""
+    """Encode a value as an attribute: text and numbers stay unchanged, other values become JSON."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str | Real):
@@ -203,16 +203,16 @@ _SHAPES: Mapping[str, Any] = {
     SYMMETRY_FOUND: _Found,
     RESTARTS: list[list[int]],
 }
-"""Types of JSON attributes."""
+"""The types of JSON attributes."""
 
 
 def plain(value: Any) -> Any:
-    """Convert NumPy's arrays and numbers to Python's lists and numbers."""
+    """Convert NumPy arrays and numbers to Python lists and numbers."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
-    """Parse a JSON attribute, as a `kind` if given; None if it is missing or empty, an error if it is malformed."""
+    """Parse a JSON attribute, as type `kind` if given; return None if it is missing, raise if it is malformed."""
     text = plain(attributes.get(name))
     if text is None or text == "":
         return None
@@ -223,14 +223,14 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
     except (json.JSONDecodeError, ValidationError) as error:
         fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "has a wrong type"
         raise ArgumentError(
-            f"`posterior` has an attribute `{name}` that {fault}: got {str(text)[:60]!r}. Delete it, "
-            "or use the posterior as originally written."
+            f"The attribute `{name}` of `posterior` {fault}: got {str(text)[:60]!r}. Delete the attribute, or use "
+            "the posterior as originally written."
         ) from error
     return made if kind else value
 
 
 def number(attributes: Attributes, name: str) -> float | None:
-    """Read a number; None if the attribute is missing or not finite, an error if it is not a number."""
+    """Read a numeric attribute; return None if it is missing or not finite, raise if it is not a number."""
     kept = plain(attributes.get(name))
     if kept is None or kept == "":
         return None
@@ -238,21 +238,21 @@ def number(attributes: Attributes, name: str) -> float | None:
         value = float(kept)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"`posterior` has an attribute `{name}` that is not a number: got {str(kept)[:60]!r}. Write a number, "
-            "or delete it."
+            f"The attribute `{name}` of `posterior` must be a number; got {str(kept)[:60]!r}. Correct it, or delete "
+            "it."
         ) from error
     return value if math.isfinite(value) else None
 
 
 def encode_symmetry(symmetry: Symmetry) -> str:
-    """Encode the attribute `symmetry`."""
+    """Encode a symmetry for the attribute `symmetry`."""
     from onebasin.models.symmetry.blocks import to_json
 
     return to_json(symmetry)
 
 
 def symmetry_of(attributes: Attributes) -> Symmetry:
-    """Rebuild the symmetry that attributes declare; empty if they declare none."""
+    """Rebuild the symmetry that the attributes declare; empty if they declare none."""
     text = attributes.get(SYMMETRY)
     if not text:
         return ()
@@ -268,7 +268,7 @@ def stan_program_of(attributes: Attributes) -> str:
 
 
 def evidence_of(attributes: Attributes) -> Evidence | None:
-    """Return the recorded check of the symmetry; None if the attributes hold none."""
+    """Return the recorded check of the symmetry; None if there is no record."""
     text = attributes.get(SYMMETRY_EVIDENCE)
     if not isinstance(text, str) or not text:
         return None
@@ -278,7 +278,7 @@ def evidence_of(attributes: Attributes) -> Evidence | None:
 
 
 def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
-    """Return the result of the search before the run; empty if there is none that can be read."""
+    """Return the result of the symmetry search before the run; empty if it is missing or unreadable."""
     try:
         return decode(attributes, SYMMETRY_FOUND) or {}
     except ValueError:
@@ -286,7 +286,7 @@ def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
 
 
 def network_of(attributes: Attributes) -> BayesianNetwork | None:
-    """Rebuild the network that attributes describe; None if they describe none."""
+    """Rebuild the network that the attributes describe; None if they describe none."""
     text = attributes.get(MODEL)
     if not text:
         return None
@@ -306,11 +306,11 @@ _FORMER = {
     STEP_SIZE: "stepsize stepsize__",
 }
 OLDER = {older: word for word, names in _FORMER.items() for older in names.split()}
-"""Other names of statistics: older ones, those of other samplers, and CmdStan's columns."""
+"""Alternative names of statistics: older names, those of other samplers, and CmdStan's columns."""
 
 
 def adopted(tree: xr.DataTree) -> xr.DataTree:
-    """Return a posterior with our names of statistics; the tree itself if nothing is renamed."""
+    """Return a posterior with onebasin's names of statistics; the tree itself if nothing changes."""
     if SAMPLE_STATS not in tree.children:
         return tree
     import xarray as xr

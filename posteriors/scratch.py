@@ -1,7 +1,7 @@
-"""Draws that are written block by block: to disk, or to memory if there are few.
+"""Storage for draws that arrive block by block: a file on disk, or memory if there are few.
 
-Many draws go to a NetCDF file in a temporary folder, which is read as it is used, so that they are never in memory as a
-whole. The folder is removed when the tree is closed, at the latest when the process ends.
+Many draws go to a NetCDF file in a temporary folder. They are read from it only when needed, so they are never all in
+memory. The folder is removed when the tree is closed, or at the latest when the process ends.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .schema import SAMPLE_DIMS
 from .storable import axes_of
 
 type Values = np.ndarray | xr.DataArray
-"""Draws (chain, draw, ...) in memory, or in a file until they are used."""
+"""Draws (chain, draw, ...) in memory, or in a file and read when they are used."""
 Arrays = Mapping[str, np.ndarray]
 Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
-"""The variables of every group, with the shape of one draw and the type."""
+"""The variables of every group, each with its type and the shape of one draw."""
 
 LARGE = 2**25
-"""Bytes above which draws go to disk."""
+"""Draws of more bytes than this go to disk."""
 _TOGETHER = 2**20
-"""Bytes of one chain's draws that are stored contiguously on disk."""
+"""Number of bytes of a chain's draws to store contiguously on disk."""
 _READ_AT_ONCE = 2**21
-"""Bytes that readers take at a time: some entries of all draws."""
+"""Number of bytes that readers take at a time: some entries of all draws."""
 _LEAST_CHUNK = 2**13
-"""Numbers below which a chunk is not worth its entry in the file's index."""
+"""Minimum size of a chunk, below which it is not worth an entry in the file's index."""
 
 
 class _DrawsFile:
-    """A file for the draws of some chains, in a new folder in `parent`; `OSError` if the disk has no room."""
+    """A file for the draws of chains in a new folder in `parent`; creating it raises `OSError` if the disk is full."""
 
     def __init__(self, size: tuple[int, int], groups: Shapes, parent: Path) -> None:
         import h5netcdf
@@ -59,7 +59,7 @@ class _DrawsFile:
         try:
             needed, free = prod(size) * each, shutil.disk_usage(self.folder).free
             if needed > free:
-                raise OSError(f"{in_words(needed)} of draws, but {in_words(free)} are free")
+                raise OSError(f"they need {in_words(needed)}, but {in_words(free)} are free")
             sink = self._open.enter_context(Sink(self.folder / "draws.nc"))
             self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
             for name, variables in groups.items():
@@ -84,7 +84,7 @@ class _DrawsFile:
         for variable, (shape, dtype) in variables.items():
             stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
             chunks: tuple[int, ...] | None = None
-            if prod(shape) > self._entries:  # too many to be written and read at once
+            if prod(shape) > self._entries:  # Too many to write and read at once.
                 lengths: list[int] = []
                 left = self._entries
                 for length in reversed(shape):
@@ -93,10 +93,10 @@ class _DrawsFile:
                 chunks = (1, self._rows, *lengths)
             made = group.create_variable(variable, dims[variable], stored, chunks=chunks)
             if dtype.kind == "b":
-                made.attrs["dtype"] = "bool"  # xarray's convention
+                made.attrs["dtype"] = "bool"  # This is xarray's convention.
 
     def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:
-        """Write draws of a variable, (draw, ...), from the draw `first` on."""
+        """Write draws (draw, ...) of a variable, starting at the draw `first`."""
         if len(values):
             variable = self._file[group][name]
             variable[chain, first : first + len(values)] = values.astype(variable.dtype, copy=False)
@@ -114,25 +114,25 @@ class _DrawsFile:
 
     def remove(self) -> None:
         """Remove the folder."""
-        with suppress(Exception):  # a failed write does not matter any more
+        with suppress(Exception):  # A failed write no longer matters.
             self._open.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def with_axes_of(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
-    """Return draws in a file with the axes, labels and attributes of another array of their shape."""
+    """Give draws in a file the axes, labels and attributes of another array of the same shape."""
     bare = values.drop_vars(list(values.coords))
     bare = bare.rename(dict(zip(bare.dims, like.dims, strict=True)))
     return bare.assign_coords(like.coords).assign_attrs(like.attrs)
 
 
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
-    """Close `other` together with a tree that shows its arrays."""
+    """Close `other` together with a tree that uses its arrays."""
     on_close(tree, other.close)
 
 
 def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
-    """Call a function after a tree has been closed."""
+    """Register a function to call after a tree is closed."""
     inner = tree._close
 
     def close() -> None:
@@ -144,9 +144,9 @@ def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
 
 
 class Room:
-    """Groups of variables (chain, draw, ...), which are filled chain by chain; draws beyond `num_draws` are dropped.
+    """Groups of variables (chain, draw, ...) to fill chain by chain; draws beyond `num_draws` are dropped.
 
-    Many draws go to disk, in the folder; without a folder, all draws are in memory.
+    Many draws go to disk in `folder`. Without a folder, all draws stay in memory.
     """
 
     def __init__(self, num_chains: int, num_draws: int, folder: Path | None = None) -> None:
@@ -157,7 +157,7 @@ class Room:
         self._lock = threading.Lock()
 
     def put(self, number: int, first: int, groups: Mapping[str, Arrays]) -> None:
-        """Add draws of a chain, arrays (draw, ...), from the draw `first` on; the first call fixes the variables."""
+        """Add arrays (draw, ...) of a chain, starting at the draw `first`; the first call fixes the variables."""
         with self._lock:
             if not self._held and self._on_disk is None:
                 self._make(groups)
@@ -187,14 +187,14 @@ class Room:
 
     @cached_property
     def filed(self) -> xr.DataTree | None:
-        """The draws on disk, if any; nothing can be added afterwards."""
+        """The draws on disk, or None; no draws can be added afterwards."""
         if self._on_disk is None or self._folder is None:
             return None
         with self._writing(self._folder):
             return self._on_disk.tree()
 
     def group(self, name: str) -> Mapping[str, Values]:
-        """Return the variables of a group, after the last draw has been added."""
+        """Return the variables of a group; call this only after the last draw has been added."""
         if self.filed is None:
             return self._held.get(name, {})
         return {str(n): values for n, values in self.filed[name].data_vars.items()}
@@ -206,6 +206,6 @@ class Room:
         except OSError as error:
             raise WriteError(
                 folder,
-                f"{folder} has no room for the draws of all chains ({error.strerror or error}); make room there and "
-                "repeat the command.",
+                f"The draws of all chains do not fit into {folder} ({error.strerror or error}): free some space "
+                "there and repeat the command.",
             ) from error

@@ -1,12 +1,12 @@
-"""Names and shapes that a posterior can store, and arrays gathered from scalar columns (`theta.1.2`, `theta[1,2]`).
+"""Check names and shapes that a posterior can store, and gather scalar columns (`theta.1.2`, `theta[1,2]`) in arrays.
 
-A posterior file is NetCDF with the axes `chain` and `draw`. A variable with the name of an axis would vanish in it; a
-tuple, or a name with a slash, would end the run after its last draw. In arrays of other packages, slashes become dots,
-and masked or missing draws are NaN.
+A posterior file is NetCDF with the axes `chain` and `draw`. A variable with the name of an axis would be lost in it. A
+tuple, or a name with a slash, would make a run fail after its last draw. In arrays of other packages, slashes become
+dots, and masked or missing draws become NaN.
 
-Positions are counted from 1, as in Stan, or from 0 if an index in brackets is 0, in any order of columns. A tuple's
-part is a separate variable (`t:1`); an array of tuples is an array for each part; `z.real` and `z.imag` of a complex
-variable are two variables. Columns whose positions leave gaps (`theta[2]` alone) stay scalars under their own names.
+Positions count from 1, as in Stan, or from 0 if an index in brackets is 0. Columns may be in any order. Each part of a
+tuple is a separate variable (`t:1`), and an array of tuples becomes one array per part. `z.real` and `z.imag` of a
+complex variable are two variables. Columns with gaps between positions (only `theta[2]`, say) remain separate scalars.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ Index = tuple[int, ...]
 
 _BRACKETS = re.compile(r"(?P<base>.*[^\]])\[(?P<index>\d+(?:\s*,\s*\d+)*)\]", re.DOTALL)
 _TUPLE = re.compile(r"""\(['"](?P<base>[^'"]+)['"],\s*(?P<index>\d+(?:\s*,\s*\d+)*)\)""")
-"""A column of ArviZ's pandas tables: `('mu', 0)`."""
+"""Name of a column in ArviZ's pandas tables: `('mu', 0)`."""
 _DOTS = re.compile(r"(?P<base>.*?[^.\d].*?)(?P<index>(?:\.\d+)+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Entries:
-    """A variable and the columns that hold its entries."""
+    """The shape of a variable and the columns with its entries."""
 
-    shape: Index  # Of one draw.
-    columns: np.ndarray  # Positions of its entries among all columns, in C order.
+    shape: Index  # The shape of one draw.
+    columns: np.ndarray  # The positions of its entries among all columns, in C order.
 
     def take(self, table: np.ndarray) -> np.ndarray:
-        """Extract the variable's draws (draw, ...) from a table (draw, column)."""
+        """Extract the draws (draw, ...) of the variable from a table (draw, column)."""
         return table[:, self.columns].reshape(len(table), *self.shape)
 
 
 def gather(names: Sequence[str]) -> dict[str, Entries]:
-    """Group columns by their variables, in the order of each variable's first column."""
+    """Group columns by variable, in the order of each variable's first column."""
     groups: dict[str, dict[Index, int]] = {}
     for place, name in enumerate(names):
         base, index = split(name)
@@ -61,7 +61,7 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
     for base, places in groups.items():
         bracketed = all(names[place].endswith(("]", ")")) for place in places.values())
         first = 0 if bracketed and any(0 in index for index in places) else 1
-        shape: Index | None = None  # None if the positions leave gaps
+        shape: Index | None = None  # None if the positions leave gaps.
         depths = {len(index) for index in places}
         if len(depths) == 1:
             axes = range(depths.pop())
@@ -78,7 +78,7 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
 
 
 def split(name: str) -> tuple[str, Index]:
-    """Split a column's name into the name of the variable and the position.
+    """Split the name of a column into a variable name and a position.
 
     >>> split("theta.1.2"), split("theta[1,2]"), split("t.3:1.2"), split("lp__")
     (('theta', (1, 2)), ('theta', (1, 2)), ('t:1', (3, 2)), ('lp__', ()))
@@ -98,7 +98,7 @@ def split(name: str) -> tuple[str, Index]:
 
 
 def entry_names(name: str, shape: Index) -> Iterator[str]:
-    """Name a variable's entries as CmdStan's CSV files do, in C order."""
+    """Name the entries of a variable in C order, as in CmdStan's CSV files."""
     for index in np.ndindex(*shape):
         yield ".".join([name, *(str(place + 1) for place in index)])
 
@@ -107,49 +107,48 @@ Dims = Mapping[str, tuple[str, ...]]
 
 
 def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
-    """Reject variables whose name is reserved, cannot be written, or is that of an axis.
+    """Reject variables whose name is reserved, cannot be stored, or is the name of an axis.
 
-    `dims` names the axes of variables; messages call the model `argument`.
+    `dims` maps variables to the names of their axes. Messages call the model `argument`.
     """
     names = list(names)
     for name in names:
         if name in SAMPLE_DIMS:
             raise ArgumentError(
-                f"`{argument}` has a variable {name}, which is the name of an axis of every posterior "
-                f"({', '.join(SAMPLE_DIMS)}); give it a different name."
+                f"`{argument}` has a variable named {name}, which is an axis of every posterior: rename the "
+                f"variable. The names {', '.join(SAMPLE_DIMS)} are reserved."
             )
         if not _can_be_written(name):
             raise ArgumentError(
-                f"`{argument}` has a variable {name!r}, a name that no file can store: it must be text without a "
-                "slash, neither empty nor dots alone."
+                f"`{argument}` has a variable named {name!r}, which no file can store: a name must be text without a "
+                "slash, not empty, and not only dots."
             )
     for name in names:
         axes = tuple(dims.get(name, ()))
         for axis in axes:
             if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
                 raise ArgumentError(
-                    f"`dims` calls an axis of {name} {axis!r}; names of axes must differ within a variable, be text "
-                    f"without a slash, and be none of {', '.join(SAMPLE_DIMS)}."
+                    f"`dims` names an axis of {name} {axis!r}. Axis names must be text without a slash, differ "
+                    f"within a variable, and not be one of {', '.join(SAMPLE_DIMS)}."
                 )
             if axis in names:
                 raise ArgumentError(
-                    f"`dims` calls an axis of {name} {axis!r}, which is the name of a variable too; give it "
-                    "another name."
+                    f"`dims` names an axis of {name} {axis!r}, which is also the name of a variable: rename the axis."
                 )
 
 
 def check_values(
     values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
 ) -> None:
-    """Reject variables that a posterior cannot store, given a value of each: names as in `check_names`, other types.
+    """Reject variables that a posterior cannot store, because of their names (see `check_names`) or types.
 
-    Also reject names of axes, and labels `coords`, that do not fit the shapes.
+    `values` has one value per variable. Also reject axis names `dims` and labels `coords` that do not fit the shapes.
     """
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
     if unknown:
         raise ArgumentError(
-            f"`dims` names axes of {unknown[0]}, which is not a variable of the model; it has {', '.join(values)}."
+            f"`dims` names axes of {unknown[0]}, which the model does not have. Its variables: {', '.join(values)}."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
@@ -159,38 +158,38 @@ def check_values(
             numeric = False
         if not numeric:
             raise ArgumentTypeError(
-                f"`{argument}` has a variable {name} whose value is of type {type(value).__name__}; it must be one "
-                "array of numbers, so give each part its own name."
+                f"The variable {name} of `{argument}` must be one array of numbers; got {type(value).__name__}. Give "
+                "each part its own name."
             )
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
             raise ArgumentError(
-                f"`dims` has {len(dims[name])} axis name(s) for {name}, whose shape is {shape}; give one for each axis."
+                f"`dims` must have one name per axis of {name}, whose shape is {shape}; got {len(dims[name])}."
             )
         axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
         for axis, size in zip(axes, shape, strict=True):
             known, other = sizes.setdefault(axis, (size, name))
             if known != size:
                 raise ArgumentError(
-                    f"`dims` gives {other} and {name} the axis {axis}, which has size {known} and {size} there; "
-                    "give axes of different sizes different names."
+                    f"`dims` uses the axis name {axis} for {other} and {name}, but the sizes {known} and {size} "
+                    "differ: give the axes different names."
                 )
             if axis in values:
                 raise ArgumentError(
-                    f"`{argument}` has a variable {axis}, which is the name of an axis of {name}; give one of them "
-                    "another name."
+                    f"`{argument}` has a variable {axis}, which is also the name of an axis of {name}: rename one of "
+                    "them."
                 )
     for axis, labels in (coords or {}).items():
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` has {len(labels)} labels for {axis}, an axis of {name} with length {size}; give one label "
-                "for each position."
+                f"`coords` must have one label per position of the axis {axis} of {name}, which has length {size}; "
+                f"got {len(labels)} labels."
             )
 
 
 def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
-    """Name the axes of a variable as ArviZ does, `NAME_dim_0`; add a `_` if a variable has that name."""
+    """Name the axes of a variable as ArviZ does, `NAME_dim_0`; append `_` if a variable has that name."""
     axes = []
     for place in range(count):
         axis = f"{name}_dim_{place}"
@@ -201,16 +200,16 @@ def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
 
 
 def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = False) -> None:
-    """Reject more draws than fit into memory: eight statistics per draw, and `numbers` values.
+    """Reject more draws than fit into memory; each has eight statistics and `numbers` values.
 
-    If draws are `kept` on disk, the values of only one draw per chain are in memory.
+    If draws are `kept` on disk, only one draw's values per chain are in memory.
     """
     least = 8 * chains * (8 * draws + numbers * (1 if kept else draws))
     if least > (most := memory()):
         of = f" and {numbers:,} numbers" if numbers else ""
         raise ArgumentError(
-            f"`draws` is {draws}, which for {chains} chain(s){of} takes at least {in_words(least)}, more than the "
-            f"{in_words(most)} of memory here; ask for fewer."
+            f"`draws` is {draws}, which needs at least {in_words(least)} for {chains} chain(s){of}, but this machine "
+            f"has {in_words(most)} of memory: use fewer draws."
         )
 
 
@@ -227,9 +226,9 @@ def _can_be_written(name: Any) -> bool:
 def dataset_of(
     arrays: Mapping[Any, Any], argument: str, *, lead: tuple[str, ...] = SAMPLE_DIMS
 ) -> xr.Dataset:
-    """Make a group of arrays or nested lists, which all begin with the axes `lead`.
+    """Make a group from arrays or nested lists, whose first axes are `lead`.
 
-    Reject names that cannot be stored, other values than arrays of numbers, missing axes, and unequal sizes.
+    Reject names that cannot be stored, values that are not numeric arrays, missing axes, and unequal sizes.
     """
     import xarray as xr
 
@@ -239,14 +238,14 @@ def dataset_of(
     for name, values in arrays.items():
         if values.ndim < len(lead):
             raise ArgumentError(
-                f"`{argument}` holds `{name}` of shape {values.shape}, and (chain, draw, ...) is needed: keep chains "
-                "apart (`get_samples(group_by_chain=True)` of NumPyro), and give a single one as `values[None]`."
+                f"`{name}` in `{argument}` must have the axes (chain, draw, ...); got the shape {values.shape}. In "
+                "NumPyro, use `get_samples(group_by_chain=True)`. For a single chain, pass `values[None]`."
             )
         known = tuple(sizes.setdefault(*axis) for axis in zip(lead, values.shape, strict=False))
         if known != values.shape[: len(lead)]:
             raise ArgumentError(
-                f"`{argument}` holds `{name}` with (chain, draw) of {values.shape[:2]}, and others with {known}: every "
-                "variable needs equally many chains and draws."
+                f"`{name}` in `{argument}` has {values.shape[:2]} chains and draws, but other variables have "
+                f"{known}: all variables need the same numbers of chains and draws."
             )
         held[name] = ((*lead, *axes_of(name, values.ndim - len(lead), arrays)), values)
     dataset = xr.Dataset(held)
@@ -254,47 +253,47 @@ def dataset_of(
 
 
 def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
-    """Convert names to those that files store; reject impossible names, and two that become equal."""
+    """Convert names to names that files can store; reject invalid names and names that become equal."""
     names = [dotted(name) for name in held]
     check_names(names, dims={}, argument=argument)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"`{argument}` has two variables that would be called {twice}, because a slash becomes a dot: rename one."
+            f"Two variables of `{argument}` would be called {twice}, because a slash becomes a dot: rename one."
         )
     return dict(zip(names, held.values(), strict=True))
 
 
 def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Join scalars (chain, draw) such as `theta[1]` into their variables."""
+    """Join scalars (chain, draw) such as `theta[1]` into arrays."""
     scalars = [name for name, values in columns.items() if values.ndim == 2]
     out = {}
     for name, entries in gather(scalars).items():
         parts = [columns[scalars[place]] for place in entries.columns]
         if (
             len({part.shape for part in parts}) > 1
-        ):  # unchanged, for a later message that names them
+        ):  # Leave them unchanged for a later message with their names.
             return dict(columns)
         out[name] = np.stack(parts, axis=-1).reshape(*parts[0].shape, *entries.shape)
     return out | {name: values for name, values in columns.items() if values.ndim != 2}
 
 
 def array_of(name: str, value: Any, argument: str) -> np.ndarray:
-    """Convert a variable to one array of numbers; reject ragged or not numeric values."""
+    """Convert a variable to one array of numbers; reject ragged or non-numeric values."""
     if isinstance(value, np.ma.MaskedArray):
         return np.ma.filled(value.astype(np.float64), np.nan)
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(
-            f"`{argument}` holds `{name}`, whose chains or draws differ in shape: give one array (chain, draw, ...)."
+            f"The chains or draws of `{name}` in `{argument}` differ in shape: pass one array (chain, draw, ...)."
         ) from error
-    # Python's numbers with missing ones, and bfloat16.
+    # Convert Python numbers with missing values, and bfloat16.
     if array.dtype.kind in "OV" or array.dtype == np.uint64:
         with suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "biufc":
         raise ArgumentError(
-            f"`{argument}` holds `{name}` of type {array.dtype}, but only numbers can be used: leave it out."
+            f"`{name}` in `{argument}` must be numeric; got the type {array.dtype}. Convert the variable, or omit it."
         )
     return array

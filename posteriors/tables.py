@@ -1,14 +1,15 @@
-"""Tables of draws: CSV files of CmdStan, one per chain; other CSV files, Parquet (`onebasin[parquet]`) and pandas.
+"""Read and write tables of draws: CmdStan's CSV files (one per chain), other CSV files, Parquet and pandas.
 
-A table has a row per draw, columns of chains and draws, and a column per scalar. Fields of a CSV file end at commas,
-semicolons or tabs, as the header shows. A byte order mark is skipped, gzip is unpacked, NA or an empty field is NaN,
-TRUE is 1. Columns that end in two underscores are statistics of the sampler, under ArviZ's names.
+A table has one row per draw, columns that number chains and draws, and one column per scalar. Commas, semicolons or
+tabs separate the fields of a CSV file. A byte order mark is skipped, and gzip is unpacked. NA or an empty field is NaN,
+and TRUE is 1. Columns that end in two underscores are statistics, under ArviZ's names. Parquet needs
+`onebasin[parquet]`.
 
-The comments (`#`) of CmdStan's files hold the settings of the run. Rows of warmup are left out, and so is the first row
-of ADVI, which is the mean and no draw.
+The comments (`#`) in CmdStan's files record the settings of the run. Warmup rows are skipped, and so is the first row
+of ADVI, which is the mean rather than a draw.
 
-We write the names of columns that CmdStan uses: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table holds
-draws and statistics of real numbers, no names of axes, no attributes, no other group.
+onebasin writes CmdStan's column names: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table can store only real
+draws and statistics, without axis names, attributes and other groups.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PARQUET = b"PAR1"
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 20
-"""Bytes of rows by which two files of the same chain are recognised."""
+"""Number of bytes of rows to compare when looking for two files of the same chain."""
 
 _ENTRY = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?: \(Default\))?")
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
@@ -52,13 +53,13 @@ _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 @dataclass(frozen=True)
 class Header:
-    """The comments of one CSV file, without their ``#``."""
+    """The comments of one CSV file, without the ``#``."""
 
     comments: tuple[str, ...]
 
     @cached_property
     def entries(self) -> dict[str, str]:
-        """The first value of each name in the comments; empty for a file that Stan did not write."""
+        """The first value of each name in the comments; empty if Stan did not write the file."""
         found = (_ENTRY.fullmatch(line) for line in reversed(self.comments))
         return {entry["name"]: entry["value"].strip() for entry in found if entry is not None}
 
@@ -81,12 +82,12 @@ class Header:
 
     @property
     def model(self) -> str:
-        """The program's name."""
+        """The name of the Stan program."""
         return self.entries.get("model", "").removesuffix("_model")
 
     @property
     def method(self) -> str:
-        """The method under our name; empty if the file has none."""
+        """The method by onebasin's name for it; empty if the file records none."""
         method, algorithm = self.entries.get("method", ""), self.entries.get("algorithm", "")
         if method == "variational":
             return f"advi-{algorithm}"
@@ -97,12 +98,12 @@ class Header:
         return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
 
     def saved(self, name: str) -> int | None:
-        """Return the rows that a finished run writes for a number of iterations; None if it is unknown."""
+        """Return the number of rows that a finished run writes for its iterations; None if it is unknown."""
         count, thin = self.count(name), self.count("thin") or 1
         return None if count is None else -(-count // max(thin, 1))
 
     def seconds(self, phase: str) -> float:
-        """Return the time of ``"Warm-up"`` or ``"Sampling"``; NaN if there is none."""
+        """Return the seconds that ``"Warm-up"`` or ``"Sampling"`` took; NaN if they are not recorded."""
         for line in self.comments:
             if (found := _SECONDS.search(line)) and found.group(2) == phase:
                 return float(found.group(1))
@@ -110,7 +111,7 @@ class Header:
 
 
 def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
-    """Return the root attributes that the comments of a run's chains give."""
+    """Derive root attributes from the comments of a run's chains."""
     first = headers[0]
     if not first.is_stans:
         return {}
@@ -148,7 +149,7 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
 
 @contextmanager
 def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
-    """Open a file's text as bytes, unpacked and after its byte order mark."""
+    """Open a text file as bytes, decompressed and without its byte order mark."""
     with path.open("rb") as plain:
         packed = plain.read(len(GZIP)) == GZIP
         plain.seek(0)
@@ -162,16 +163,16 @@ STATS = schema.OLDER | {
     "log_p__": schema.LP,
     **dict.fromkeys(("lp_approx__", "log_q__", "log_g__"), schema.LOG_Q),
 }
-"""Names of columns, also of CmdStan's methods, and the statistics that they hold."""
+"""Map from column names, including those of CmdStan's methods, to statistics."""
 TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
 
 _COLUMNS = {stat: n for n, stat in reversed(STATS.items()) if n.endswith("__")}
 
 CHAIN_COLUMNS = ("chain", ".chain", "chain__")
 ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
-"""Columns that number a chain's draws; the first existing one decides their order."""
+"""Columns that number the draws of a chain; the first of these in a table determines the order."""
 COUNTING = (*CHAIN_COLUMNS, *ORDER_COLUMNS, "")
-"""Columns of tables that are neither variables nor statistics."""
+"""Columns of a table that are neither variables nor statistics."""
 
 _NO_DRAWS = {
     "optimize": "an optimum, which is one point",
@@ -179,32 +180,32 @@ _NO_DRAWS = {
     "log_prob": "log densities",
 }
 _ADAPTED = "Adaptation terminated"
-"""The comment after the rows of warmup."""
+"""The comment that follows the warmup rows."""
 _MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
-"""Columns that are always zero."""
+"""Columns that are always zero for a method."""
 
 
 @dataclass(frozen=True)
 class ChainFile:
-    """The columns and comments of one CSV file, without its numbers."""
+    """The columns and comments of one CSV file, without its values."""
 
     path: Path
     columns: tuple[str, ...]
     rows: int
-    comments: tuple[str, ...] = ()  # Without their ``#``.
-    rows_before: Mapping[str, int] = field(default_factory=dict)  # Number of rows before a comment.
-    uneven: tuple[int, int] = (0, 0)  # First row with too few or too many fields, and their number.
-    ended: bool = True  # The last line ends with a line feed.
-    digest: str = ""  # SHA-256 of the first rows.
+    comments: tuple[str, ...] = ()  # Without the ``#``.
+    rows_before: Mapping[str, int] = field(default_factory=dict)  # Rows before each comment.
+    uneven: tuple[int, int] = (0, 0)  # First row with a wrong number of fields, and this number.
+    ended: bool = True  # Whether the last line ends with a line feed.
+    digest: str = ""  # The SHA-256 of the first rows.
     delimiter: str = ","
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Go through a file once, line by line; reject a file that is not text."""
+        """Read a file once, line by line; reject a file that is not text."""
         try:
             return cls._surveyed(path)
         except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(path, "is not a text file, as CSV files are") from error
+            raise FormatError(path, "is not a text file, so it cannot be a CSV file") from error
 
     @classmethod
     def _surveyed(cls, path: Path) -> Self:
@@ -222,7 +223,7 @@ class ChainFile:
                     rows += 1
                     if not rows:
                         text = line.decode().strip("\r\n ")
-                        # The delimiter is the most frequent candidate in the header.
+                        # The most frequent candidate in the header is the delimiter.
                         bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
                         delimiter = max(",;\t", key=bare.count)
                         names = next(csv.reader([text], delimiter=delimiter))
@@ -246,7 +247,7 @@ class ChainFile:
 
     @cached_property
     def header(self) -> Header:
-        """The settings of the run, from its comments."""
+        """The settings of the run, parsed from the comments."""
         return Header(self.comments)
 
     @property
@@ -256,7 +257,7 @@ class ChainFile:
             return min(1, self.rows)
         if self.header.entries.get("save_warmup", "0") not in ("1", "true"):
             return 0
-        # The rows before the line that says that adaptation has ended.
+        # Warmup rows precede the line that reports the end of adaptation.
         ends = (count for line, count in self.rows_before.items() if line.startswith(_ADAPTED))
         warms_up = self.header.method in ("nuts", "hmc")
         warmup = (self.header.saved("num_warmup") or 0) if warms_up else 0
@@ -268,35 +269,35 @@ class ChainFile:
         return self.rows - self.skipped
 
     def check(self) -> None:
-        """Reject a file that holds no draws or is incomplete."""
+        """Reject a file that has no draws or is incomplete."""
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
             raise FormatError(
-                self.path, f"holds {instead} instead of draws: give the output files of a sampler"
+                self.path, f"has {instead} instead of draws: give the output files of a sampler"
             )
         if not self.columns or not self.draws:
-            raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
+            raise FormatError(self.path, "has no draws: the run wrote none or was interrupted")
         due = self.header.saved("num_samples")
         if due is not None and self.header.method != "" and self.draws < due:
             raise FormatError(
                 self.path,
-                f"holds {max(self.draws, 0)} of the {due} expected draws: its run was interrupted, so "
-                "leave it out or run that chain again",
+                f"has {max(self.draws, 0)} of the {due} expected draws, because the run was interrupted: omit the "
+                "file, or run this chain again",
             )
         row, count = self.uneven
         if (row and row == self.rows) or (self.header.is_stans and not self.ended):
             raise FormatError(
-                self.path, "is cut short: its last line is incomplete, so take another copy"
+                self.path, "is truncated, because its last line is incomplete: use another copy"
             )
         if row:
             raise FormatError(
                 self.path,
-                f"cannot be read as a table: row {row} has {count} of {len(self.columns)} fields",
+                f"cannot be read as a table, because row {row} has {count} of {len(self.columns)} fields",
             )
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
-            raise FormatError(self.path, f"has two columns of the name {twice[0]!r}: rename one")
+            raise FormatError(self.path, f"has two columns named {twice[0]!r}: rename one")
 
     def frame(self) -> pd.DataFrame:
-        """Read all rows, draws or not."""
+        """Read all rows, whether or not they are draws."""
         import pandas as pd
 
         with open_table(self.path) as text:
@@ -313,7 +314,7 @@ class ChainFile:
 
 
 def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:
-    """Read the chains of one posterior, one file each; reject draws that do not fit into memory before reading them."""
+    """Read the chains of one posterior, one file each; first reject draws that do not fit into memory."""
     import pandas as pd
 
     for file in files:
@@ -322,7 +323,7 @@ def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:
     first = files[0]
     needed = 8 * len(files) * first.draws * len(first.columns)
     if needed > (most := memory()):
-        words = f"holds {in_words(needed)} of draws, more than the {in_words(most)} of memory here"
+        words = f"has {in_words(needed)} of draws, but this machine has {in_words(most)} of memory"
         raise FormatError(first.path, f"{words}: thin them")
     frames = [file.frame().iloc[file.skipped :] for file in files]
     frame = pd.concat(frames) if len(frames) > 1 else frames[0]
@@ -351,26 +352,26 @@ def check_together(files: Sequence[ChainFile]) -> None:
             how = "has its columns in a different order" if more is None else f"has a column {more}"
             how = how if lacks is None else f"has no column {lacks}"
             raise FormatError(
-                file.path, f"{how}, different from {first.path}: give the chains of one model"
+                file.path, f"{how}, unlike {first.path}: give the chains of one model"
             )
         for twin in files[:number]:
             if (file.digest, file.header.count("id")) == (twin.digest, twin.header.count("id")):
                 raise FormatError(
                     file.path,
-                    f"holds the same draws as {twin.path}: give every chain once, each with its own seed",
+                    f"has the same draws as {twin.path}: give every chain once, and give each its own seed",
                 )
     sizes = [file.draws for file in files]
     if len(set(sizes)) > 1:
         short = files[sizes.index(min(sizes))]
         raise FormatError(
             short.path,
-            f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but chains of one "
-            "posterior have equally many: leave the odd one out, or run it again",
+            f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but all chains of a "
+            "posterior need the same number: omit a chain, or run it again",
         )
 
 
 def read_csv(file: ChainFile) -> xr.DataTree:
-    """Read a CSV table of all chains."""
+    """Read one CSV table that contains all chains."""
     file.check()
     return _tree(file.frame(), file.path)
 
@@ -383,7 +384,7 @@ def read_parquet(path: Path) -> xr.DataTree:
         frame = pd.read_parquet(path, engine="pyarrow")
     except ImportError as error:
         raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
-    except (OSError, ValueError) as error:  # pyarrow's own are of the second class
+    except (OSError, ValueError) as error:  # The errors of pyarrow are ValueErrors.
         raise FormatError(
             path, "is not a readable Parquet file: it is truncated or damaged"
         ) from error
@@ -396,43 +397,41 @@ def _tree(frame: pd.DataFrame, path: Path, chain: np.ndarray | None = None) -> x
     try:
         return xr.DataTree.from_dict(groups_of(frame, str(path), chain))
     except ArgumentError as error:
-        raise FormatError.whole(str(error)) from error
+        raise FormatError(str(error), "") from error
 
 
 def groups_of(
     frame: pd.DataFrame, argument: str, chain: np.ndarray | None = None
 ) -> dict[str, xr.Dataset]:
-    """Convert a table's columns to groups of arrays (chain, draw, ...); messages call the table `argument`.
+    """Convert the columns of a table to groups of arrays (chain, draw, ...); messages call the table `argument`.
 
-    `chain` numbers the chain of each row, in the order of the draws. If it is not given, columns of the table count
-    chains and draws; a table without a column of chains holds one chain.
+    `chain` gives the chain of each row, and the rows are in the order of the draws. Without it, columns of the table
+    number the chains and draws. A table without a chain column has one chain.
     """
     counting: dict[str, np.ndarray] = {}
     order = np.arange(len(frame))
     if chain is None:
         frame = _flat(frame)
-        # Columns without a name hold the names of rows.
+        # Columns without a name contain row names.
         frame = frame[[n for n in frame if n.strip() and not n.startswith("Unnamed: ")]]
         if twice := list(frame.columns[frame.columns.duplicated()]):
-            raise ArgumentError(
-                f"`{argument}` has two columns of the name {twice[0]!r}: rename one."
-            )
+            raise ArgumentError(f"`{argument}` has two columns named {twice[0]!r}: rename one.")
         counting = {n: _numbers(frame[n], argument) for n in COUNTING if n in frame}
         chain = next((counting[n] for n in CHAIN_COLUMNS if n in counting), np.zeros(len(frame)))
         order = next((counting[n] for n in ORDER_COLUMNS if n in counting), order)
     if not len(frame) or np.isnan(chain).any():
-        what = "does not say of every row which chain it is of" if len(frame) else "holds no draws"
+        what = "has rows without a number in its chain column" if len(frame) else "has no draws"
         raise ArgumentError(f"`{argument}` {what}.")
     each = np.unique(chain, return_counts=True)[1]
     if len(set(each.tolist())) > 1:
         raise ArgumentError(
-            f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
+            f"`{argument}` has chains of {min(each)} and {max(each)} draws, but all chains must have equal lengths."
         )
     rows = np.lexsort([order, chain]).reshape(len(each), -1)
     if (order[rows][:, 1:] == order[rows][:, :-1]).any():
         raise ArgumentError(
-            f"`{argument}` has several draws with the same number in a chain: number the chains in a column `.chain`, "
-            "and give every entry of a variable its own column."
+            f"In `{argument}`, several draws of a chain have the same number. Add a column `.chain` with the chain "
+            "numbers, and give every entry of a variable its own column."
         )
     columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in counting}
     stats: dict[str, np.ndarray] = {}
@@ -440,7 +439,7 @@ def groups_of(
         stat = STATS.get(n, n.removesuffix("__"))
         stats[stat] = columns.pop(n).astype(TYPES.get(stat, np.float64))
     if not columns:
-        raise ArgumentError(f"`{argument}` holds no variables, only what its sampler did.")
+        raise ArgumentError(f"`{argument}` has no variables, only statistics of the sampler.")
     draws = dataset_of(gathered(storable_names(columns, argument)), argument)
     numbers = {dim: np.arange(n) for dim, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=True)}
     groups = {schema.POSTERIOR: draws.assign_coords(numbers)}
@@ -448,9 +447,9 @@ def groups_of(
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """Turn index levels that number chains or draws into columns, and column names of several levels into one text."""
+    """Convert index levels that number chains or draws to columns, and multi-level column names to plain names."""
     if by_chain := [name for name in frame.columns.names if name in CHAIN_COLUMNS]:
-        stacked = frame.stack(by_chain, future_stack=True)  # one column per chain
+        stacked = frame.stack(by_chain, future_stack=True)  # The table has one column per chain.
         frame = stacked.to_frame("x") if stacked.ndim == 1 else stacked
     own = [name for name in frame.index.names if name is not None and name not in frame]
     if {*frame.index.names} & {*COUNTING} or any(map(is_of_weights, own)):
@@ -465,7 +464,7 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
             names.append(f"{rest[0]}__")
         elif rest and not str(first).endswith("]"):
             names.append(f"{first}[{','.join(map(str, rest))}]")
-        else:  # also `theta[a]` of ArviZ, which repeats the label
+        else:  # Also `theta[a]` of ArviZ, which repeats the label.
             names.append(str(first))
     return frame.set_axis(names, axis="columns")
 
@@ -479,8 +478,8 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
         numbers = pd.to_numeric(column, errors="coerce")
         row = int((numbers.isna() & column.notna()).to_numpy().argmax())
         raise ArgumentError(
-            f"`{argument}` has a column {column.name!r} that holds {str(column.iloc[row])[:20]!r} in row {row + 1}, "
-            "which is not a number: leave the column out, or write NA."
+            f"The column {column.name!r} of `{argument}` has {str(column.iloc[row])[:20]!r} in row {row + 1}, which "
+            "is not a number: omit the column, or write NA for missing values."
         ) from None
 
 
@@ -510,7 +509,7 @@ def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
     apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
     if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
         raise FormatError(
-            path, "cannot represent these names unambiguously in a table: write a .nc or .zarr file"
+            path, "cannot be written, since some names are ambiguous in a table: use .nc or .zarr"
         )
     chains, length = next(iter(draws.values())).shape[:2]
     columns = [np.repeat(np.arange(chains) + 1, length), np.tile(np.arange(length) + 1, chains)]
@@ -520,7 +519,7 @@ def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
 
 
 def real_draws(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
-    """Return a group's arrays of real numbers, chain and draw first."""
+    """Return the real-valued arrays of a group, with chain and draw as first axes."""
     if group not in tree.children:
         return {}
     held = tree[group].to_dataset()

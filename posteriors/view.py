@@ -1,11 +1,11 @@
-"""A posterior that is read once: its groups, draws, statistics, network, symmetry and attributes.
+"""A read-only view of a posterior: its groups, draws, statistics, network, symmetry and attributes.
 
-docs/reference/posterior.md describes the content of a posterior; `posteriors.schema` has its names. A view caches what
-it parses, and never writes to the tree.
+docs/reference/posterior.md describes the content of a posterior, and `posteriors.schema` defines its names. A view
+caches parsed parts, and never writes to the tree.
 
-Parameters are inferred, transformed ones computed from them, generated ones are by-products. The attribute `kinds` says
-which is which. Without it, names and types are a guess: integers (an allocation changes values, not places) and the
-usual names of predictions, residuals and log likelihoods are generated quantities, all others are parameters.
+A parameter is inferred, a transformed parameter is computed from parameters, and a generated quantity is a by-product.
+The attribute `kinds` records the kind of each variable. Without it, names and types are a guess: integers, and names
+that are common for predictions, residuals and log likelihoods, mean generated quantities; all others, parameters.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _BY_PRODUCT = re.compile(
 
 
 def is_named_as_generated(name: str) -> bool:
-    """Check whether a name is usual for predictions, residuals or pointwise log densities."""
+    """Check whether a name is a common name for predictions, residuals or pointwise log densities."""
     return _BY_PRODUCT.search(name) is not None
 
 
@@ -69,15 +69,15 @@ class Kinds:
     """The kind of every variable."""
 
     of: Mapping[str, Kind]
-    guessed: tuple[str, ...] = ()  # Variables whose kind is not recorded.
+    guessed: tuple[str, ...] = ()  # The variables whose kind is not recorded.
 
     def named(self, *kinds: Kind) -> tuple[str, ...]:
-        """Return the variables of some kinds, in their order."""
+        """Return the variables of the given kinds, in the order of the posterior."""
         return tuple(name for name, kind in self.of.items() if kind in kinds)
 
 
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
-    """Return the recorded kinds of a posterior's variables, else a guess."""
+    """Return the kinds of a posterior's variables, as recorded or else guessed."""
     written = schema.decode(attributes, schema.KINDS) or {}
     of = {}
     for name in map(str, posterior.data_vars):
@@ -87,7 +87,7 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
 
 
 def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Return the variables by name; in groups, since a dataset needs time for all variables to return one."""
+    """Return the variables by name. Take subsets first, since picking one from a large dataset is slow."""
     names = list(posterior.data_vars)
     step = isqrt(len(names)) + 1
     parts = (posterior[names[first : first + step]] for first in range(0, len(names), step))
@@ -101,26 +101,26 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The content of a posterior's tree; each part is parsed at its first use."""
+    """The content of a posterior's tree, parsed part by part at first use."""
 
     tree: xr.DataTree
-    argument: str = "posterior"  # Name in messages: an argument, or a file.
+    argument: str = "posterior"  # The name in messages: an argument or a file.
     log_density: DensityAtDraws | None = None
-    """The log density in nats at draws (chain, draw, ...), on the constrained scale, if it is available."""
+    """Function that returns the log density in nats at constrained draws (chain, draw, ...), if available."""
     folders: tuple[Path, ...] = (Path(),)
-    """Folders to which paths in the run's command may be relative."""
+    """Folders to which paths in the command of the run may be relative."""
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
     def group(self, name: str) -> xr.Dataset | None:
-        """Return a group as a dataset; None if the posterior does not have it."""
+        """Return a group as a dataset; None if the posterior does not have this group."""
         if name not in self._groups and name in self.tree.children:
             self._groups[name] = self.tree[name].to_dataset()
         return self._groups.get(name)
 
     @property
     def is_aligned(self) -> bool:
-        """True if the draws were aligned."""
+        """True if the draws have been aligned."""
         return schema.ALIGNMENT in self.tree.attrs
 
     @cached_property
@@ -130,55 +130,55 @@ class View:
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
             raise ArgumentError(
-                f"`{self.argument}` has no group `posterior` (it has: {there}): pass the whole "
-                "tree that an inference method returned."
+                f"`{self.argument}` has no group `posterior` (its groups: {there}): pass the whole tree that an "
+                "inference method returned."
             )
         dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` holds no draws: its group 'posterior' is empty."
+                f"`{self.argument}` has no draws, because its group 'posterior' is empty."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
         if unnamed := [name for name in dataset.data_vars if not isinstance(name, str)]:
             raise ArgumentError(
-                f"`{self.argument}` has a variable {unnamed[0]!r}; name it by text."
+                f"Names of variables in `{self.argument}` must be text; got {unnamed[0]!r}."
             )
         if not dataset.sizes["chain"]:
-            raise ArgumentError(f"`{self.argument}` has no chains: give at least one.")
+            raise ArgumentError(f"`{self.argument}` has no chains; it needs at least one.")
         if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
-            raise ArgumentError(f"`{self.argument}` holds variables without entries only.")
+            raise ArgumentError(f"`{self.argument}` has no draws: its variables have size 0.")
         return dataset
 
     @cached_property
     def arrays(self) -> dict[str, xr.DataArray]:
-        """The posterior's variables by name."""
+        """The variables of the posterior by name."""
         return arrays_of(self.posterior)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the posterior's variables."""
+        """The names of the posterior's variables."""
         return tuple(str(name) for name in self.posterior.data_vars)
 
     @property
     def num_chains(self) -> int:
-        """Number of chains."""
+        """The number of chains."""
         return self.posterior.sizes["chain"]
 
     @property
     def num_draws(self) -> int:
-        """Draws in each chain."""
+        """The number of draws in each chain."""
         return self.posterior.sizes["draw"]
 
     def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
-        """Return the draws of a variable; reject one that is not numeric or lacks chain or draw."""
+        """Return the draws of a variable; reject it if it is not numeric or lacks chain or draw."""
         return checked(self.arrays[name], self.argument).values
 
     def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
-        """Lay out variables, by default all, as scalar parameters, without entries that are finite in no draw.
+        """Arrange variables, by default all, as scalar parameters; omit entries that are finite in no draw.
 
-        Reject a point estimate, fewer than 4 draws per chain, variables that are unknown, not numeric or without chain
-        and draw, and, if `finite`, other draws that are not finite.
+        Reject a point estimate, fewer than 4 draws per chain, and variables that are unknown, not numeric, or without
+        the axes chain and draw. If `finite`, also reject draws that are not finite.
         """
         self.check_sampled()
         chosen = tuple(choose_variables(self.variables, var_names))
@@ -186,8 +186,8 @@ class View:
             variables = [checked(self.arrays[name], self.argument) for name in chosen]
             if self.num_draws < MIN_DRAWS:
                 raise ArgumentError(
-                    f"`{self.argument}` has {self.num_draws} draws per chain, but a diagnosis needs at least "
-                    f"{MIN_DRAWS}: sample longer."
+                    f"`{self.argument}` has {self.num_draws} draws per chain, but diagnostics need at least "
+                    f"{MIN_DRAWS}: take more draws."
                 )
             self._draws[chosen] = lay_out_columns(variables)
         draws = self._draws[chosen]
@@ -200,7 +200,7 @@ class View:
 
     @cached_property
     def unread_weights(self) -> str:
-        """The name of a variable that looks like unused weights of the draws; empty if there is none."""
+        """The name of a variable that looks like unused weights of the draws, or an empty string."""
         stats = self.group(schema.SAMPLE_STATS)
         guessed = (array for name, array in self.arrays.items() if name in self.kinds.guessed)
         return unread_weights(stats.data_vars.values() if stats is not None else (), guessed)
@@ -209,36 +209,36 @@ class View:
         """Raise `ArgumentError` for a point estimate."""
         if self.is_point_estimate:
             raise ArgumentError(
-                f"`{self.argument}` holds a point estimate (method optimize): its spread and convergence cannot be "
-                "judged. Sample the model with nuts, or with laplace for a Gaussian around the estimate."
+                f"`{self.argument}` is a point estimate (method optimize), so its spread and convergence cannot be "
+                "assessed. Sample the model with nuts, or use laplace for a Gaussian around the estimate."
             )
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
-        """Return a variable of the group `sample_stats` in float64; None if it was not recorded."""
+        """Return a variable of the group `sample_stats` in float64; None if it is not recorded."""
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
-                f"`{self.argument}` has {due} chains and draws, but {values.shape[:2]} of the statistic `{name}`: use "
-                "another copy, or delete the statistic."
+                f"`{self.argument}` has {due} chains and draws, but its statistic `{name}` has {values.shape[:2]}: "
+                "use another copy, or delete the statistic."
             )
         return values
 
     @property
     def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
-        """The divergent transitions; None if they were not recorded."""
+        """A mask of the divergent transitions; None if they are not recorded."""
         return None if (values := self.stat(schema.DIVERGING)) is None else values > 0
 
     @property
     def x(self) -> np.ndarray | None:
-        """The inputs that a network was fitted to; None without a network or a record."""
+        """The inputs that a network was fitted to; None if there is no network or no record of them."""
         return self._of_network(schema.CONSTANT_DATA, schema.INPUTS)
 
     @property
     def y(self) -> np.ndarray | None:
-        """The targets or labels that a network was fitted to; None without a network or a record."""
+        """The targets or labels that a network was fitted to; None if there is no network or no record of them."""
         return self._of_network(schema.OBSERVED_DATA, schema.OUTPUTS)
 
     def _of_network(self, group: str, name: str) -> np.ndarray | None:
@@ -249,7 +249,7 @@ class View:
 
     @property
     def data(self) -> dict[str, xr.Dataset]:
-        """The existing groups of data."""
+        """The groups of data that the posterior has."""
         groups = {name: self.group(name) for name in schema.DATA_GROUPS}
         return {name: group for name, group in groups.items() if group is not None}
 
@@ -272,14 +272,14 @@ class View:
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
-        """The network of the posterior; None for another model."""
+        """The network of the posterior; None for any other model."""
         return self._described(schema.MODEL, schema.network_of)
 
     @cached_property
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares, whether it holds or not; empty if it declares none.
+        """The symmetry that the posterior declares, true or not; empty if it declares none.
 
-        Signs of an angle across the cut of its circle are left out, since they mirror one mode.
+        Sign flips of an angle whose draws meet across the cut of its circle are omitted: they map a mode to itself.
         """
         declared = self._described(schema.SYMMETRY, schema.symmetry_of)
         return tuple(block for block in declared if not self._mirrors_angles(block))
@@ -292,7 +292,7 @@ class View:
         return bool(flat) and all(len(circles_of(each)) == each.shape[2] for each in flat)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
-        """Make a symmetry of blocks, or of strings that declare them, for these variables."""
+        """Make a symmetry of these variables from blocks, or from strings that declare blocks."""
         return as_symmetry(symmetry, event_shapes(self.posterior))
 
     def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
@@ -301,22 +301,22 @@ class View:
         except ValueError as error:
             raise ArgumentError(
                 f"The attribute '{name}' of `{self.argument}` cannot be read: got {str(self.attribute(name))[:60]!r}. "
-                "Delete it, or use the posterior as originally written."
+                "Delete the attribute, or use the posterior as originally written."
             ) from error
 
     @cached_property
     def symmetry_evidence(self) -> Evidence | None:
-        """The recorded check of the declared symmetry, if any."""
+        """The recorded check of the declared symmetry; None if there is no record."""
         return schema.evidence_of(self.tree.attrs)
 
     @property
     def found_symmetry(self) -> dict[str, Any]:
-        """The recorded result of the search before the run; empty if there is none."""
+        """The recorded result of the symmetry search before the run; empty if there is none."""
         return schema.found_symmetry_of(self.tree.attrs)
 
     @cached_property
     def declares_equal_modes(self) -> bool:
-        """True if a declared symmetry makes equal modes, is not refuted, and the draws are not aligned yet."""
+        """True if a declared symmetry implies equal modes, no check refutes it, and the draws are not aligned yet."""
         evidence = self.symmetry_evidence
         if self.is_aligned or (evidence is not None and not evidence.holds):
             return False
@@ -331,28 +331,28 @@ class View:
 
     @property
     def is_independent(self) -> bool:
-        """True if the draws are independent: those of a fit or of an ensemble."""
+        """True if the draws are independent: they come from an approximation or an ensemble."""
         return self.is_variational or self.is_ensemble
 
     @cached_property
     def is_point_estimate(self) -> bool:
-        """True if the posterior holds only an optimum of the log density."""
+        """True if the posterior is only an optimum of the log density."""
         return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:
-        """True if the draws are members of an ensemble, trained one by one."""
+        """True if the draws are the separately trained members of an ensemble."""
         trained = schema.TRAINING in self.tree.children
         return trained or self.attribute(schema.METHOD) == "ensemble"
 
     def part(self, dim: str, which: slice) -> View:
-        """Return some of the chains or of the draws, without the group of an alignment."""
+        """Return a view of some chains or some draws, without the group `alignment`."""
         numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
             if (
                 dim in group.sizes and schema.EVERY in group.attrs
-            ):  # the group has only some of the draws
+            ):  # The group has only some of the draws.
                 return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 
@@ -368,9 +368,9 @@ def as_view(
     """Return a view of a posterior; a view is returned unchanged.
 
     A posterior is a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or an
-    object that ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Draws with weights
-    (`log_weight` in `sample_stats`) are resampled. Messages call it `argument`; `log_density` is for new views. It is a
-    `TypeError` for any other object, and a `PosteriorFileError` for a file that cannot be read.
+    object that ArviZ converts to a tree. The attributes of a `Dataset` become those of the tree. Draws with weights
+    (`log_weight` in `sample_stats`) are resampled. Messages call the posterior `argument`, and new views get
+    `log_density`. Raise `TypeError` for any other object and `PosteriorFileError` for a file that cannot be read.
     """
     if isinstance(posterior, View):
         return posterior
@@ -389,13 +389,13 @@ def view_of_files(
     name: str = "",
     density: Callable[[View], DensityAtDraws | None] = lambda view: None,
 ) -> View:
-    """Open a posterior's files lazily, as long as the view exists.
+    """Open the files of a posterior lazily; they stay open as long as the view exists.
 
-    Messages call the files `argument` if they cannot be opened, and later `name`, by default the first file.
+    If the files cannot be opened, messages call them `argument`. Later messages use `name`, by default the first file.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
     folders = (Path(), *dict.fromkeys(path.parent for path in paths))
     view = View(taken_by_weight(tree, argument), name or str(paths[0]), folders=folders)
     view = replace(view, log_density=density(view))
-    weakref.finalize(view, tree.close)  # the nodes of a tree refer to each other, and live longer
+    weakref.finalize(view, tree.close)  # The nodes of a tree refer to each other and live longer.
     return view

@@ -1,6 +1,6 @@
-"""Write posteriors in the format of the file's suffix, whole or not at all, with a notice of omitted content.
+"""Write posteriors in the format of the file's suffix, atomically, with a notice of any omitted content.
 
-Zarr stores are folders. They are read in formats 2 and 3, and written in format 2, which every version can read.
+Zarr stores are folders. onebasin reads formats 2 and 3, and writes format 2, which every version of Zarr can read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MARKS = ("zarr.json", ".zgroup", ".zmetadata")
 _ORDER = "onebasin_variables"
-"""Attribute of a group with the order of its variables, which a store loses."""
+"""Attribute of a group with the order of its variables, which a store would otherwise lose."""
 
 
 def is_store(folder: Path) -> bool:
@@ -57,7 +57,7 @@ def read_store(path: Path) -> xr.DataTree:
             return loaded(tree)
     except ClaimError as error:
         raise FormatError(path, str(error)) from None
-    except Exception as error:  # the libraries may raise anything for a damaged store
+    except Exception as error:  # The libraries may raise any error for a damaged store.
         raise FormatError(
             path, "is not a readable Zarr store: it is truncated, damaged or has a different format"
         ) from error
@@ -82,12 +82,12 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    is_table: bool = False  # It holds only numbers of draws and statistics.
-    folder: bool = False  # It is a folder of files.
+    is_table: bool = False  # Whether it can store only draws and statistics.
+    folder: bool = False  # Whether it is a folder of files.
 
     @property
     def replaces(self) -> Callable[[Path], bool] | None:
-        """Check of the folders that a posterior in this format may replace; None for a file."""
+        """Function that tells whether a posterior may replace a folder; None if the format is a file."""
         return is_store if self.folder else None
 
 
@@ -99,7 +99,7 @@ FORMATS = (NETCDF, _ZARR, _CSV, _PARQUET)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
-    """Return the format of a name's suffix, NetCDF without one; reject other suffixes."""
+    """Return the format that belongs to a suffix, NetCDF if there is none; reject unknown suffixes."""
     name = path.name.lower()
     for form in reversed(FORMATS):
         if name.endswith(form.suffixes):
@@ -108,12 +108,12 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
         return NETCDF
     known = ", ".join(form.suffixes[0] for form in FORMATS)
     raise ArgumentError(
-        f"`{argument}` is {path}, but onebasin cannot write the format {path.suffix}; use one of {known}."
+        f"`{argument}` is {path}, but onebasin cannot write {path.suffix} files: use one of the suffixes {known}."
     )
 
 
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
-    """Write a posterior in the format of its name, with a notice of the content that the format cannot store.
+    """Write a posterior in the format of the path's suffix, with a notice of content that the format cannot store.
 
     See `base.files.writing.replacing` for `new` and for errors.
     """
@@ -123,10 +123,10 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             if variable.dtype.kind == "c":
                 raise FormatError(
                     path,
-                    f"cannot hold the complex numbers of `{name}`: store its .real and its .imag instead",
+                    f"cannot store the complex numbers of `{name}`: store .real and .imag as two variables instead",
                 )
     if form.is_table and not tables.real_draws(tree, schema.POSTERIOR):
-        raise FormatError(path, "cannot be written: the posterior has no variable of real numbers")
+        raise FormatError(path, "cannot be written: the posterior has no real-valued variable")
     try:
         if form is NETCDF:
             netcdf.write_tree(plain(tree), path, new=new)
@@ -141,7 +141,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             raise
         raise FormatError(
             path,
-            f"cannot be written as {form.name}: it does not support the type of an attribute or coordinate",
+            f"cannot be written as {form.name}, which does not support the type of an attribute or coordinate",
         ) from error
     if form.is_table and (lost := list(_lost_by_table(tree))):
         notice(f"{path} leaves out content that {form.name} cannot store: {'; '.join(lost)}")
@@ -149,7 +149,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 
 
 def plain(tree: xr.DataTree) -> xr.DataTree:
-    """Return a tree for NetCDF and Zarr: without the encoding of another file, with attributes as text or numbers."""
+    """Return a tree for NetCDF and Zarr, without foreign encodings and with attributes as text or numbers."""
     import xarray as xr
 
     groups: dict[str, xr.Dataset] = {}
@@ -163,7 +163,7 @@ def plain(tree: xr.DataTree) -> xr.DataTree:
 
 
 def _encoded(attributes: Any) -> dict[str, Any]:
-    """Encode attributes for NetCDF; arrays, and lists of texts or of numbers, stay."""
+    """Encode attributes for NetCDF; arrays, and lists of strings or numbers, stay unchanged."""
     out = {}
     for name, value in attributes.items():
         kept = isinstance(value, np.ndarray | np.generic)
@@ -174,7 +174,7 @@ def _encoded(attributes: Any) -> dict[str, Any]:
 
 
 def _lost_by_table(tree: xr.DataTree) -> Iterator[str]:
-    """Name the content of a posterior that a table cannot store."""
+    """List the content of a posterior that a table cannot store."""
     held = (schema.POSTERIOR, schema.SAMPLE_STATS)
     others = [name for name in tree.children if name not in held]
     if others:

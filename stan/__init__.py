@@ -1,6 +1,6 @@
-"""Stan: networks as Stan programs; finding or building CmdStan; compiling and calling any Stan program.
+"""Stan: networks as Stan programs, finding or building CmdStan, and compiling and calling any Stan program.
 
-`__init__.pyi` lists the public names; each is loaded when it is first asked for.
+`__init__.pyi` lists the public names; each is loaded when it is first used.
 """
 
 from onebasin.base.listed import attach

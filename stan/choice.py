@@ -1,8 +1,8 @@
-"""Choose the library that evaluates and runs a Stan program: the interpreter if it takes the program, else CmdStan.
+"""Choose the library that evaluates and runs a Stan program: the interpreter if it accepts the program, else CmdStan.
 
-The interpreter checks each program in a separate process. The choice depends on the program and its data alone, never
-on a cache. If the interpreter rejects a program, or its process dies, CmdStan runs the program and the reason is kept.
-A program that does not parse, or that rejects its data, is an error for both.
+The interpreter checks each program in a separate process. The choice depends only on the program and its data, never on
+a cache. If the interpreter rejects a program, or its process dies, CmdStan runs the program, and the reason is
+recorded. A program that does not parse, or that rejects its data, raises an error with both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STANLI, CMDSTAN = "stanli", "cmdstan"
 class Accepted:
     """A program that the interpreter runs."""
 
-    form: str  # The program as the interpreter takes it.
+    form: str  # The program in the interpreter's form.
     jacobian: str  # The same without its model block.
     info: ProgramInfo
     warning: str = ""  # The interpreter's warning about parts that it computes slowly.
@@ -62,17 +62,17 @@ class Refused:
 
 
 def driver(program: Path) -> tuple[str, ...]:
-    """Return the command that runs a program by the interpreter, in the place of CmdStan's executable."""
+    """Return the command that runs a program in the interpreter, in place of CmdStan's executable."""
     return (sys.executable, "-m", f"{__package__}.interpreter.driver", str(program))
 
 
 def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
-    """Check whether the interpreter runs a program with its data; raise if neither library can run it."""
+    """Check whether the interpreter runs a program with its data; raise an error if neither library can run it."""
     try:
         load()
     except InterpreterMissing as reason:
         return Refused(str(reason).removesuffix("."), installed=False)
-    numbers = {}  # the program may not need the other data
+    numbers = {}  # The program may not need the other data.
     for name, value in data.items():
         with suppress(StanError):
             check_numbers({name: value})
@@ -87,7 +87,7 @@ def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
 
 @lru_cache(32)
 def _tried(path: Path, text: str, content: bytes) -> tuple[Finished, str]:
-    """Check a program in a separate process; `text`, the program with its includes, is a key of the cache."""
+    """Check a program in a separate process; `text`, the program with its includes, is part of the cache's key."""
     with working_folder("check") as folder:
         file, result = folder / "data.json", folder / "check.json"
         file.write_bytes(content)
@@ -97,7 +97,7 @@ def _tried(path: Path, text: str, content: bytes) -> tuple[Finished, str]:
 
 
 def _accepted(path: Path, found: dict[str, Any]) -> Accepted | Refused:
-    """Accept a checked program unless generated quantities cannot be computed or variables are renamed."""
+    """Accept a checked program, unless generated quantities cannot be computed or variables are renamed."""
     if _UNAVAILABLE in found["warning"]:
         # The interpreter cannot compute transformed parameters and generated quantities.
         if any(word in found["warning"] for word in _LACKS):
@@ -124,7 +124,7 @@ def _accepted(path: Path, found: dict[str, Any]) -> Accepted | Refused:
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
-    """Explain a failed check; raise if the program or its data are wrong."""
+    """Explain a failed check; raise an error if the program or its data are wrong."""
     if done.code < 0:
         return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
     words = done.printed.strip()
@@ -148,7 +148,7 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
 
 
 def _named(words: str) -> str:
-    """Name the feature that the interpreter lacks, from its message."""
+    """Name the feature that the interpreter lacks, according to its message."""
     for word, feature in _LACKS.items():
         if word in words:
             return f"stanli does not support {feature}"
@@ -162,15 +162,15 @@ class Choice:
     engine: str
     reason: str = ""
     """Why onebasin did not choose the interpreter, as a sentence; empty if it did, or if the user chose."""
-    accepted: Accepted | None = None  # The program as the interpreter takes it.
+    accepted: Accepted | None = None  # The program in the interpreter's form.
 
 
 def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Choice:
-    """Choose the library for a program with its data; `engine` is the user's choice.
+    """Choose the library for a program with its data; `engine` is the user's choice, if any.
 
-    It is a `StanProgramError` if the program does not parse, or `engine` is the interpreter and it rejects the program;
-    a `StanDataError` if the program rejects its data; and `CmdStanNotFound` if only CmdStan could run the program and
-    there is none.
+    Raise `StanProgramError` if the program does not parse, or if `engine` is the interpreter and it rejects the
+    program. Raise `StanDataError` if the program rejects its data, and `CmdStanNotFound` if the program needs CmdStan
+    and there is none.
     """
     if engine == CMDSTAN:
         return Choice(CMDSTAN)

@@ -1,13 +1,13 @@
-"""Translate Stan programs with CmdStan's `stanc`, and compile them once per content, in the user's cache.
+"""Translate Stan programs with CmdStan's `stanc`, and compile each text once, in the user's cache.
 
-A program is translated as a copy with a fixed name, in a folder of ours with a link of a fixed name to its own folder,
-for includes. So no character in the names of files and folders has a meaning to `stanc` or reaches the C++: programs
-with equal text have equal translations.
+A program is copied to a fixed name in a temporary folder, where a link leads to its own folder for includes. So no
+character of a file's or folder's name matters to `stanc` or appears in the C++, and programs with equal text have equal
+translations.
 
 The key of a program in the cache is its translation with all includes, the CmdStan directory and its version, and the
-flags of the compiler. A compiled program lies next to its SHA-256, and is compiled again if the two do not agree. Most
-of the time goes into the object file. In a home that onebasin assembled, the executable and the library are linked from
-the same object; a CmdStan of the user's compiles executables with its own makefile.
+flags of the compiler. A compiled program is stored next to its SHA-256, and compiled again if the two do not agree.
+Compiling the object file takes most of the time. In a CmdStan that onebasin assembled, the executable and the library
+are linked from the same object. The user's own CmdStan compiles executables with its own makefile.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
 
 NAME = "program"
-"""The name of every program while it is translated and compiled."""
+"""The name that every program has while it is translated and compiled."""
 _INCLUDED = "included"
-"""The link to the program's own folder."""
+"""The name of the link to the program's own folder."""
 _NAMESPACE = re.compile(r"\b\w+_model_namespace::\w+: ")
 """The C++ location of a failed check of data, which users do not need."""
 SHOWN_LINES, SHOWN_WIDTH = 12, 400
 _TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
-"""Beginnings of the lines in which a program says what went wrong."""
+"""How lines begin in which a program says what went wrong."""
 _CACHE = "programs"
 _SEAL = f"{NAME}.sha256"
 _OBJECT = f"{NAME}.o"
@@ -86,62 +86,47 @@ class Translation:
     """A program with its includes, as C++."""
 
     info: ProgramInfo
-    source: bytes  # Without the includes.
+    source: bytes  # The program without its includes.
     cpp: bytes
 
 
-def inspect(path: Path, where: Home) -> ProgramInfo:
-    """List the declarations of a program, by CmdStan's own compiler."""
-    with working_folder(NAME) as folder:
-        return _inspect(_stage(path, folder), path, where)
-
-
 def translate(path: Path, where: Home) -> Translation:
-    """Translate a program to C++."""
+    """Translate a program to C++ with CmdStan's own compiler, and list its declarations."""
     with working_folder(NAME) as folder:
-        staged = _stage(path, folder)
-        info = _inspect(staged, path, where)
+        (folder / _INCLUDED).symlink_to(path.parent.resolve())
+        staged = folder / f"{NAME}.stan"
+        staged.write_bytes(path.read_bytes())
+        info = json.loads(_stanc(staged, path, where, "--info"))
         _stanc(staged, path, where, f"--o={NAME}.hpp")
-        return Translation(info, staged.read_bytes(), staged.with_suffix(".hpp").read_bytes())
+        source, cpp = staged.read_bytes(), staged.with_suffix(".hpp").read_bytes()
+    transformed, generated = info["transformed parameters"], info["generated quantities"]
+    drawn = info["parameters"] | transformed | generated
+    includes = (path.parent / Path(name).relative_to(_INCLUDED) for name in info["included_files"])
+    info = ProgramInfo(
+        inputs=tuple(info["inputs"]),
+        parameters=tuple(info["parameters"]),
+        transformed=tuple(transformed),
+        generated=tuple(generated),
+        includes=tuple(includes),
+        tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
+    )
+    return Translation(info, source, cpp)
 
 
 def check_declares(info: ProgramInfo, path: Path) -> None:
     """Reject a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
-            f"`path` is {shown(str(path))}, which declares no variables; declare parameters or generated quantities."
+            f"`path` is {shown(str(path))}, which declares no variables. Declare parameters or generated quantities."
         )
 
 
 def in_own_names(words: str, path: Path) -> str:
-    """Put the program's own names into a message of `stanc`, the C++ compiler or a compiled program."""
+    """Restore the program's own names in a message from `stanc`, the C++ compiler or a compiled program."""
     words = _NAMESPACE.sub("", words)
     words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_INCLUDED}/", "'")
     return words.replace(
         f"Current include paths: {_INCLUDED}", f"Current include paths: {shown(str(path.parent))}"
-    )
-
-
-def _stage(path: Path, folder: Path) -> Path:
-    (folder / _INCLUDED).symlink_to(path.parent.resolve())
-    staged = folder / f"{NAME}.stan"
-    staged.write_bytes(path.read_bytes())
-    return staged
-
-
-def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
-    info = json.loads(_stanc(staged, path, where, "--info"))
-    derived = info["transformed parameters"] | info["generated quantities"]
-    drawn = info["parameters"] | derived
-    return ProgramInfo(
-        inputs=tuple(info["inputs"]),
-        parameters=tuple(info["parameters"]),
-        transformed=tuple(info["transformed parameters"]),
-        generated=tuple(info["generated quantities"]),
-        includes=tuple(
-            path.parent / Path(name).relative_to(_INCLUDED) for name in info["included_files"]
-        ),
-        tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
     )
 
 
@@ -161,7 +146,7 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
         )
     except OSError as error:
         raise CmdStanNotFound(
-            f"{stanc} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set CMDSTAN "
+            f"{stanc} does not run: {error.strerror}. Build that CmdStan (`make build` in its folder), or set CMDSTAN "
             "to another folder."
         ) from error
     if done.returncode:
@@ -171,7 +156,7 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
 
 
 def last_words(printed: str) -> str:
-    """Return the lines that say what went wrong, such as "Exception: ..."; without one, the last lines."""
+    """Return the lines that say what went wrong, such as "Exception: ...", or else the last lines."""
     lines = [line[:SHOWN_WIDTH] for line in printed.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(_TELLING)]
     once = list(dict.fromkeys(telling or lines))
@@ -180,7 +165,7 @@ def last_words(printed: str) -> str:
 
 @dataclass(frozen=True)
 class _Product:
-    """A file that a program is compiled to."""
+    """A file into which a program is compiled."""
 
     path: Path
     home: Home
@@ -203,7 +188,7 @@ class _Product:
 
     @property
     def entry(self) -> Path:
-        """The folder in the cache; its name depends on the home too, whose libraries a program loads."""
+        """The folder in the cache; its name also depends on the CmdStan directory, whose libraries a program loads."""
         own = os.fsencode(self.home.path)
         if (self.file, self.folder, self.variables) != (NAME, self.home.path, ()):
             own += os.fsencode("\0".join((self.file, str(self.folder), *self.variables)))
@@ -222,11 +207,12 @@ class _Product:
 def compile_program(
     path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[CmdStanModel, ProgramInfo]:
-    """Compile a program, or take it from the cache; return the model and the program's declarations.
+    """Compile a program or take it from the cache; return the model and the program's declarations.
 
     With `threads`, `reduce_sum` can use several threads. `progress` is called with a line of text before long steps.
-    It is a `StanProgramError` if the program does not parse or compile, or declares no variables; `CmdStanNotFound` or
-    `HomeBuildError` if there is no CmdStan and none can be assembled; `CacheError` if others may write to the cache.
+    Raise `StanProgramError` if the program does not parse or compile, or declares no variables. Raise `CmdStanNotFound`
+    or `HomeBuildError` if there is no CmdStan and none can be assembled, and `CacheError` if other users may write to
+    the cache.
     """
     from cmdstanpy import CmdStanModel
 
@@ -239,10 +225,10 @@ def compile_program(
 def compile_library(
     path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[Path, ProgramInfo]:
-    """Compile a program, as `compile_program` does, to a library with BridgeStan's C interface.
+    """Compile a program, as `compile_program` does, into a library with BridgeStan's C interface.
 
-    Several threads can use the library at once if `threads`; otherwise they take turns, and the library is linked from
-    the same object as the executable.
+    With `threads`, several threads can use the library at once. Otherwise they take turns, and the library is linked
+    from the same object as the executable.
     """
     product = _library(path, bridge_home(progress=progress), threads=threads)
     return _compiled(product, progress), product.translation.info
@@ -266,7 +252,7 @@ def _compiled(product: _Product, progress: Progress | None) -> Path:
         if not product.is_whole:
             name = shown(product.path.name)
             if entry.exists():
-                report(f"the compiled {name} in the cache is damaged; it is made again")
+                report(f"the compiled {name} in the cache is damaged and will be compiled again")
             if product.folder != product.home.path:
                 build_interface(product.folder, product.variables, report)
             if not product.object.is_whole:
@@ -290,8 +276,16 @@ def _seal(compiled: Path) -> str:
 
 
 def _compile(product: _Product) -> None:
-    """Compile and store a product, and in a home of ours its object; call with the product's lock held."""
-    with working_folder(NAME, _plain_folder(product.entry.parent)) as build:
+    """Compile and store a product, and in an assembled CmdStan also its object; the caller holds the product's lock."""
+    candidates = (product.entry.parent, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
+    found = (folder.resolve() for folder in candidates if os.access(folder, os.W_OK))
+    plain = next((folder for folder in found if not unfit_character(folder)), None)
+    if plain is None:
+        raise StanProgramError(
+            f"`make` cannot compile in any of {', '.join(map(str, candidates))}, because their paths have "
+            "characters that it does not accept or because they are not writable. Set TMPDIR to another folder."
+        )
+    with working_folder(NAME, plain) as build:
         if product.home.origin != "assembled":
             _make(product, build)
         else:
@@ -299,7 +293,7 @@ def _compile(product: _Product) -> None:
             with building_lock(kept.entry):
                 if kept.is_whole:
                     given = build / f"kept-{_OBJECT}"
-                    shutil.copy(kept.entry / _OBJECT, given)  # make may not accept the cache's path
+                    shutil.copy(kept.entry / _OBJECT, given)  # make may reject the cache.
                     _make(product, build, f"MODEL_OBJECT={given}")
                 else:
                     _make(product, build, "KEEP_OBJECT=true")
@@ -309,7 +303,7 @@ def _compile(product: _Product) -> None:
 
 
 def _fill(product: _Product, build: Path) -> None:
-    """Store a compiled file in the cache: in a temporary folder, which is then moved to its place."""
+    """Store a compiled file in the cache, in a temporary folder that is then moved to its place."""
     entry = product.entry
     with working_folder(entry.name, entry.parent) as temporary:
         part = temporary / "entry"
@@ -330,11 +324,11 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         done = run_guarded(
             [tool, *product.variables, *variables, build / product.file],
             folder=product.folder,
-            environment=build_environment() | {"TMPDIR": str(build)},  # a killed compiler's files
+            environment=build_environment() | {"TMPDIR": str(build)},  # Removed if it is killed.
         )
     except FileNotFoundError:
         raise StanProgramError(
-            f"{tool} was not found. CmdStan needs it to compile programs; install GNU make and a C++ compiler."
+            f"{tool} was not found. CmdStan needs it to compile programs. Install GNU make and a C++ compiler."
         ) from None
     if done.code:
         if os.strerror(errno.ENOSPC) in done.printed:
@@ -343,18 +337,6 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
     if not (build / product.file).is_file():
         raise StanProgramError(
-            f"`make` compiled {shown(path.name)} without an error but wrote no file; check the CmdStan directory "
+            f"`make` compiled {shown(path.name)} without an error but wrote no file. Check the CmdStan directory "
             f"{product.home.path}."
         )
-
-
-def _plain_folder(preferred: Path) -> Path:
-    """Find a folder whose path `make` accepts: the preferred one, or one for temporary files."""
-    candidates = (preferred, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
-    for folder in candidates:
-        if not unfit_character(folder.resolve()) and os.access(folder, os.W_OK):
-            return folder.resolve()
-    raise StanProgramError(
-        f"`make` cannot compile in any of {', '.join(map(str, candidates))}: their paths have characters that it does "
-        "not accept, or they cannot be written to. Set TMPDIR to another folder."
-    )

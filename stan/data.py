@@ -1,4 +1,4 @@
-"""Check the data of a Stan program before any library reads them."""
+"""Check the data of a Stan program before any library reads it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from onebasin.base.text import read_json_file
 
 
 def read_data(path: Path) -> dict[str, Any]:
-    """Read a JSON file of variables; reject other files, and a variable that is given twice."""
+    """Read a JSON file of variables; reject other files, and variables that are given twice."""
     return read_json_file(path, error=StanDataError)
 
 
 def check_finite(values: Mapping[str, Any]) -> None:
-    """Reject numbers that are not finite, and rows of unequal length."""
+    """Reject non-finite numbers and rows of unequal length."""
     for name, value in values.items():
         array = _array(name, value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -44,12 +44,12 @@ def check_numbers(values: Mapping[str, Any]) -> None:
             if not isinstance(entry, (int, float, complex, Mapping)):
                 held = "null" if entry is None else repr(str(entry))
                 raise StanDataError(
-                    f"`data` holds {held} in {name}, which is not a number; remove or replace it first."
+                    f"`data` contains {held} in {name}, which is not a number. Remove or replace it first."
                 )
 
 
 def lacking(absent: str, program: str, given: Mapping[str, Any]) -> StanDataError:
-    """Return the error for declared variables that the data lack."""
+    """Return the error for declared variables that are missing in the data."""
     if not given:
         return StanDataError(
             f"`data` is missing or empty: {program} declares {absent}; give a JSON file with an entry for each."
@@ -64,7 +64,7 @@ def _array(name: str, value: Any) -> np.ndarray:
         return np.zeros(0)
     try:
         return np.asarray(value)
-    except ValueError:  # NumPy's message does not name the variable
+    except ValueError:  # NumPy's message does not name the variable.
         raise _ragged(name) from None
 
 

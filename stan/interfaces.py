@@ -1,8 +1,8 @@
-"""Load libraries that evaluate Stan programs by BridgeStan's functions: compiled ones, and the interpreter's.
+"""Load libraries that evaluate Stan programs by BridgeStan's functions: compiled programs, and the interpreter.
 
-`calls.c` calls these functions at many points. It comes as a binary for this platform, or is compiled by the user's
-compiler, and reads an `Entry` that describes a library. NumPy calls it by ctypes, XLA by custom calls
-(`inference/density/stan_vectors.py`). Only the latter depend on jaxlib; its header gives the version of XLA's
+`calls.c` calls these functions at many points. It is a binary for this platform, or compiled with the user's compiler,
+and reads an `Entry` that describes a library. NumPy calls it by ctypes, XLA by custom calls
+(`inference/density/stan_vectors.py`). Only the custom calls depend on jaxlib, whose header gives the version of XLA's
 interface.
 
 `bridgestan.StanModel` and `stanli.bridgestan_model` take as long for one point, but twice as long for 1,000 points (59
@@ -45,14 +45,14 @@ from .interpreter.runtime import (
 SOURCE = Path(__file__).with_name("native") / "calls.c"
 BUILT = SOURCE.with_name("built")
 SUMS = BUILT / "SHA256SUMS"
-"""Digests of the binaries and of their source; see the Makefile."""
+"""File with the digests of the binaries and of their source; see the Makefile."""
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
-"""Without contraction, all platforms round in the same places."""
+"""Compiler flags; without contraction, all platforms round at the same places."""
 FUNCTIONS = (
     *("bs_log_density", "bs_log_density_gradient", "bs_param_constrain", "bs_param_unconstrain"),
     *("bs_rng_construct", "bs_rng_destruct", "bs_free_error_msg"),
 )
-"""The functions of a Stan library that an `Entry` points to, in its order."""
+"""The functions of a Stan library to which an `Entry` points, in this order."""
 _SYSTEMS = {"Linux": ("linux", "so"), "Darwin": ("macos", "dylib"), "Windows": ("windows", "dll")}
 
 
@@ -83,13 +83,13 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 
 @cache
 def load_calls() -> ctypes.CDLL:
-    """Load the functions of `calls.c`, once per process: this platform's binary if it is up to date, else compiled."""
+    """Load the functions of `calls.c`, once per process; compile them if this platform's binary is not up to date."""
     file = binary_file()
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     if file.is_file() and f"{digest}  {SOURCE.name}" in SUMS.read_text(encoding="utf-8"):
         try:
             return _declared(file)
-        except OSError:  # linked for a different C library
+        except OSError:  # The binary is linked to a different C library.
             pass
     return _declared(_compiled())
 
@@ -120,7 +120,7 @@ def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
 
 
 def binary_file() -> Path:
-    """Return the path of this platform's binary, which exists for the common platforms."""
+    """Return the path of this platform's binary, which exists only for common platforms."""
     system, ending = _SYSTEMS.get(platform.system(), (platform.system().lower(), "so"))
     machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     return BUILT / f"{system}-{machine}.{ending}"
@@ -131,7 +131,7 @@ def headers() -> Path:
     spec = find_spec("jaxlib")
     if spec is None or spec.origin is None:
         raise HomeBuildError(
-            "jaxlib is not installed; onebasin needs its headers of XLA's interface."
+            "jaxlib is not installed; onebasin needs its headers for XLA's interface."
         )
     return Path(spec.origin).parent / "include"
 
@@ -151,7 +151,7 @@ def _compiled() -> Path:
         tools = find_toolchain()
     except HomeBuildError as error:
         raise HomeBuildError(
-            f"onebasin calls Stan programs through {SOURCE.name}. It brings no binary {binary_file().name} and cannot "
+            f"onebasin calls Stan programs through {SOURCE.name}. It has no binary {binary_file().name} and cannot "
             f"compile one. {error}"
         ) from None
     digest = hashlib.sha256(SOURCE.read_bytes())
@@ -176,10 +176,10 @@ def _compiled() -> Path:
 
 
 PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
-"""Type of a function that receives the text that a program prints."""
+"""Type of a function that receives the text printed by a program."""
 
 type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
-"""Types of functions' results and arguments."""
+"""Types of the results and arguments of functions."""
 
 
 class Opened:
@@ -205,50 +205,34 @@ class Opened:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._library = ctypes.CDLL(str(file))
+        self.library = ctypes.CDLL(str(file))
         for name, (result, arguments) in self.functions.items():
-            function = getattr(self._library, name)
+            function = getattr(self.library, name)
             function.restype, function.argtypes = result, arguments
 
     def destruct(self, handle: int) -> None:
         """Free a model."""
-        self._library.bs_model_destruct(handle)
-
-    def end_rng(self, rng: int) -> None:
-        """Free a random number generator."""
-        self._library.bs_rng_destruct(rng)
-
-    def dim(self, handle: int) -> int:
-        """Return the number of unconstrained parameters."""
-        return self._library.bs_param_unc_num(handle)
-
-    def count(self, handle: int, include_tp: bool, include_gq: bool) -> int:
-        """Return the number of constrained values."""
-        return self._library.bs_param_num(handle, include_tp, include_gq)
+        self.library.bs_model_destruct(handle)
 
     def names(self, handle: int, include_tp: bool, include_gq: bool) -> tuple[str, ...]:
         """Return the names of constrained values, such as ``theta.1``."""
-        return _split(self._library.bs_param_names(handle, include_tp, include_gq))
-
-    def unconstrained_names(self, handle: int) -> tuple[str, ...]:
-        """Return the names of unconstrained parameters."""
-        return _split(self._library.bs_param_unc_names(handle))
+        return split(self.library.bs_param_names(handle, include_tp, include_gq))
 
     def address(self, name: str) -> int:
         """Return the address of a function, for compiled code that calls it."""
-        return ctypes.cast(getattr(self._library, name), c_void_p).value or 0
+        return ctypes.cast(getattr(self.library, name), c_void_p).value or 0
 
     def take(self, error: c_char_p) -> str:
-        """Return the message that a function left, empty without one, and free it."""
+        """Return the message of a function and free it; without a message, return an empty string."""
         if not error:
             return ""
         words = (error.value or b"").decode(errors="replace").strip()
-        self._library.bs_free_error_msg(error)
+        self.library.bs_free_error_msg(error)
         return words.partition("failed with exception: ")[2] or words
 
 
 class Interface(Opened):
-    """The loaded library of a compiled program: BridgeStan's functions, and our own of `bridge/interface.cpp`."""
+    """The loaded library of a compiled program, with BridgeStan's functions and those of `bridge/interface.cpp`."""
 
     functions = Opened.functions | {
         "onebasin_stan_version": (c_char_p, ()),
@@ -261,15 +245,15 @@ class Interface(Opened):
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)
-        self.stan_version: str = self._library.onebasin_stan_version().decode()
+        self.stan_version: str = self.library.onebasin_stan_version().decode()
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model from data as JSON and return its handle; it is a `StanDataError` if it rejects them.
+        """Construct a model from data as JSON and return its handle; raise `StanDataError` if it rejects the data.
 
-        `seed` is for the block `transformed data`. The caller keeps `report`, a `PRINT`, alive.
+        `seed` is used in the block `transformed data`. The caller keeps `report`, a `PRINT`, alive.
         """
         error = c_char_p()
-        handle = self._library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
+        handle = self.library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
         if not handle:
             raise StanDataError(self.take(error))
         return handle
@@ -278,52 +262,54 @@ class Interface(Opened):
         self, handle: int, include_tp: bool, include_gq: bool
     ) -> dict[str, tuple[int, ...]]:
         """Return the shape of each variable."""
-        lines = self._library.onebasin_variables(handle, include_tp, include_gq).decode()
+        lines = self.library.onebasin_variables(handle, include_tp, include_gq).decode()
         words = (line.split() for line in lines.splitlines())
         return {name: tuple(map(int, lengths)) for name, *lengths in words}
 
     def rng(self, seed: int, chain: int) -> int:
-        """Construct the random number generator of CmdStan's chain of this number."""
-        return self._library.onebasin_rng_construct(seed, chain, None)
+        """Construct the random number generator of CmdStan's chain with this number."""
+        return self.library.onebasin_rng_construct(seed, chain, None)
 
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
     ) -> tuple[int, int | None, bool, bool]:
         """Return how to evaluate a kind of log density.
 
-        The result is the handle of a model, that of a model to subtract or None, and the values of `propto` and
-        `jacobian` to pass to both. The handles live until `destruct(handle)`. Here the model itself has all kinds.
+        The result is the handle of a model, the handle of a model to subtract or None, and the values of `propto` and
+        `jacobian` to pass to both. The handles are valid until `destruct(handle)`. Here, the model itself has all
+        kinds.
         """
         return handle, None, propto, jacobian
 
 
 class StanGenerator:
-    """A stream of random numbers for generated quantities; used by one thread at a time."""
+    """A stream of random numbers for generated quantities, for use by one thread at a time."""
 
     def __init__(self, interface: Interface | Interpreted, seed: int, chain: int) -> None:
         self.handle = interface.rng(seed % 2**32, chain)
-        weakref.finalize(self, interface.end_rng, self.handle)
+        weakref.finalize(self, interface.library.bs_rng_destruct, self.handle)
 
 
-def _split(names: bytes) -> tuple[str, ...]:
+def split(names: bytes) -> tuple[str, ...]:
+    """Split a library's list of names."""
     return tuple(names.decode().split(",")) if names else ()
 
 
 _BEYOND_NAMES = ("real", "imag")
 _REPORTS: dict[int, ctypes._FuncPointer] = {}
-"""The functions that receive the text of open models, the latest last."""
+"""The functions that receive text from open models, the latest last."""
 
 
 @PRINT
 def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
-    """Pass text to the latest report: the interpreter has one function for all models, which must stay alive."""
+    """Pass text to the latest report; the interpreter calls this one function for all models, so it must stay alive."""
     for report in [*_REPORTS.values()][-1:]:
         report(text, size)
 
 
 @dataclass(frozen=True)
 class _Constructed:
-    """The data and the seed of a model, and further models that were constructed from them."""
+    """The data and the seed of a model, and further models constructed from them."""
 
     data: str
     seed: int
@@ -334,7 +320,7 @@ class _Constructed:
 class Interpreted(Opened):
     """A program in the interpreter, which evaluates one kind of log density.
 
-    Two more models give the other kinds: one keeps the constants, and one has an empty model block, so that its log
+    Two more models give the other kinds: one keeps the constants. The other has an empty model block, so its log
     density is the log Jacobian. Each is constructed when it is first needed.
     """
 
@@ -359,9 +345,9 @@ class Interpreted(Opened):
         self._constructed: dict[int, _Constructed] = {}
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model as `Interface.construct` does; the latest `report` receives the text of all models."""
+        """Construct a model as `Interface.construct` does; the latest `report` receives text from all models."""
         _REPORTS[id(report)] = report
-        self._library.bs_set_print_callback(_HAND_ON, None)
+        self.library.bs_set_print_callback(_HAND_ON, None)
         try:
             handle = self._new(self._program.form, data, seed)
         except StanDataError:
@@ -374,7 +360,7 @@ class Interpreted(Opened):
         """Free a model and the further models made from it."""
         made = self._constructed.pop(handle)
         for each in (handle, *made.others.values()):
-            self._library.bs_model_destruct(each)
+            self.library.bs_model_destruct(each)
         _REPORTS.pop(made.report, None)
 
     def variables(
@@ -390,10 +376,10 @@ class Interpreted(Opened):
         return shapes
 
     def rng(self, seed: int, chain: int) -> int:
-        """Construct a generator; each chain of a seed gets a different one, but not that of CmdStan's chain."""
+        """Construct a generator; each chain of a seed has its own, which differs from that of CmdStan's chain."""
         if chain:
             seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
-        return self._library.bs_rng_construct(seed, None)
+        return self.library.bs_rng_construct(seed, None)
 
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
@@ -412,10 +398,10 @@ class Interpreted(Opened):
         return made.others[kind]
 
     def _new(self, form: str, data: str, seed: int) -> int:
-        """Construct a model; it is a `StanDataError` if the program rejects the data."""
+        """Construct a model; raise `StanDataError` if the program rejects the data."""
         error = c_char_p()
         model = json.dumps({**json.loads(data), **held(form)})
-        handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))
+        handle = self.library.bs_model_construct(model.encode(), seed, ctypes.byref(error))
         if not handle:
             raise StanDataError(self.take(error))
         return int(handle)

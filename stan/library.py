@@ -1,4 +1,4 @@
-"""A Stan program with its data in this process: opening it, and its functions at one point or at many."""
+"""Open a Stan program with its data in this process, and evaluate its functions at one point or many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,16 @@ from onebasin.models.target import Target
 
 from .choice import driver
 from .compile import compile_library, in_own_names
-from .interfaces import FUNCTIONS, PRINT, Entry, Interface, Interpreted, StanGenerator, load_calls
+from .interfaces import (
+    FUNCTIONS,
+    PRINT,
+    Entry,
+    Interface,
+    Interpreted,
+    StanGenerator,
+    load_calls,
+    split,
+)
 from .program import StanProgram, definition, stan_program
 from .run import write_data
 
@@ -33,8 +42,8 @@ _LOG = logging.getLogger("onebasin.printed")
 class StanLibrary:
     """A Stan program with its data in this process.
 
-    Points are vectors of the unconstrained space; every function takes one point, or an array whose last axis is a
-    point, and evaluates all of them in one call. Several threads can use a library, which has its own copy of the data.
+    Points are vectors in the unconstrained space. Every function takes one point, or an array whose last axis is a
+    point, and evaluates all points in one call. Several threads can use a library. It has its own copy of the data.
     Every function raises `ValueError` for a point of the wrong length, and `StanRunError` with the program's message if
     the program fails.
 
@@ -71,7 +80,7 @@ class StanLibrary:
         except StanDataError as error:
             own = in_own_names(str(error), path)
             raise StanDataError(f"{shown(path.name)} rejects its data:\n{own}") from None
-        self._handle, self._dim = handle, interface.dim(handle)
+        self._handle, self._dim = handle, interface.library.bs_param_unc_num(handle)
         # The model may call the function that prints until it is freed. At the end of the process nothing is freed,
         # since other threads may still be at work.
         destruct = weakref.finalize(self, lambda _kept: interface.destruct(handle), self._print)
@@ -96,10 +105,10 @@ class StanLibrary:
     def unconstrained_names(self) -> tuple[str, ...]:
         """Names of a point's entries, such as ``theta.1``.
 
-        Stan orders the names of an array of vectors or matrices with the first index fastest, but a point holds one
-        vector after the other.
+        For an array of vectors or matrices, Stan orders the names with the first index fastest, but a point contains
+        one vector after the other.
         """
-        return self._interface.unconstrained_names(self._handle)
+        return split(self._interface.library.bs_param_unc_names(self._handle))
 
     @property
     def stan_version(self) -> str:
@@ -107,12 +116,12 @@ class StanLibrary:
         return self._interface.stan_version
 
     def names(self, *, include_tp: bool = False, include_gq: bool = False) -> tuple[str, ...]:
-        """Name the entries of the result of `constrain`, such as ``theta.1``; first indices run fastest.
+        """Return the names of the entries that `constrain` returns, such as ``theta.1``; first indices vary fastest.
 
         Parameters
         ----------
         include_tp, include_gq : bool
-            Whether transformed parameters and generated quantities come after the parameters.
+            Whether to append transformed parameters and generated quantities.
 
         Returns
         -------
@@ -148,9 +157,9 @@ class StanLibrary:
         points : array, (..., dim)
             Unconstrained.
         propto : bool
-            Drop terms that do not depend on the parameters.
+            Whether to drop terms that do not depend on the parameters.
         jacobian : bool
-            Add the log Jacobian of the transforms, for the density of the unconstrained space.
+            Whether to add the log Jacobian of the transforms, which gives the density on the unconstrained space.
 
         Returns
         -------
@@ -203,14 +212,14 @@ class StanLibrary:
         points : array, (..., dim)
             Unconstrained.
         include_tp, include_gq : bool
-            Whether transformed parameters and generated quantities come after them.
+            Whether to append transformed parameters and generated quantities.
         generator : StanGenerator, optional
-            For random numbers in generated quantities; by default a new one with the library's seed.
+            Generator of random numbers for generated quantities; by default a new one with the library's seed.
 
         Returns
         -------
         array, (..., entry)
-            In the order of `names`; NaN if the program rejects a point.
+            Values in the order of `names`; NaN if the program rejects a point.
         """
         rows, lead = self._rows("points", points, self.dim)
         entry = self.entry("values", include_tp, include_gq)
@@ -231,7 +240,7 @@ class StanLibrary:
         Returns
         -------
         array, (..., dim)
-            Unconstrained; NaN if a value does not satisfy its constraint.
+            Unconstrained points; NaN if a value violates its constraint.
         """
         entry = self.entry("values")
         rows, lead = self._rows("values", values, entry.values)
@@ -257,7 +266,15 @@ class StanLibrary:
             Name to array (..., shape).
         """
         flags = {"include_tp": include_tp, "include_gq": include_gq}
-        return unpack(np.asarray(values, dtype=float), self.names(**flags), self.variables(**flags))
+        rows, columns = np.asarray(values, dtype=float), _columns(self.names(**flags))
+        lead = rows.shape[:-1]
+        rows = rows.reshape(math.prod(lead), rows.shape[-1])
+        return {
+            name: columns[name].extract_reshape(rows).reshape(*lead, *columns[name].dimensions)
+            if name in columns
+            else np.empty((*lead, *shape))  # An empty array has no entries to name.
+            for name, shape in self.variables(**flags).items()
+        }
 
     def pack(self, variables: Mapping[str, ArrayLike]) -> np.ndarray:
         """Join parameters into the argument of `unconstrain`: the inverse of `unpack`.
@@ -272,7 +289,20 @@ class StanLibrary:
         array, (..., entry)
             In the order of `names`.
         """
-        return pack(variables, self.names())
+        parts = []
+        for name, column in _columns(self.names()).items():
+            values = np.asarray(variables[name])
+            own = values.ndim - len(column.dimensions)
+            # First indices fastest; a complex number is two entries.
+            backwards = (*range(own), *range(values.ndim - 1, own - 1, -1))
+            flat = np.ascontiguousarray(
+                values.transpose(backwards).reshape(*values.shape[:own], -1)
+            )
+            complex_ = np.iscomplexobj(flat)
+            parts.append(flat.view(np.float64) if complex_ else flat.astype(np.float64))
+        lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        rows = [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
+        return np.concatenate(rows, axis=-1) if rows else np.empty(0)
 
     def generator(self, seed: int, *, chain: int = 0) -> StanGenerator:
         """Make a generator of random numbers for generated quantities.
@@ -282,7 +312,7 @@ class StanLibrary:
         seed : int
             Seed of the stream.
         chain : int
-            Number of a chain, to use the stream of CmdStan's chain of this number.
+            Number of a chain, for the random stream of CmdStan's chain with this number.
 
         Returns
         -------
@@ -306,19 +336,19 @@ class StanLibrary:
     def entry(
         self, kind: Literal["density", "values"], first: bool = False, second: bool = False
     ) -> Entry:
-        """Return the entry by which compiled code evaluates the log density, or calls `constrain` and `unconstrain`.
+        """Return the entry for compiled code that evaluates the log density, or calls `constrain` and `unconstrain`.
 
         Parameters
         ----------
         kind : {"density", "values"}
-            Which of them.
+            Whether the entry is for the log density or for constrained values.
         first, second : bool
             `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`.
 
         Returns
         -------
         Entry
-            Valid as long as the library.
+            Valid as long as the library exists.
         """
         key, interface = (kind, first, second), self._interface
         if key not in self._entries:
@@ -327,13 +357,13 @@ class StanLibrary:
                 flags, count = [*flags, False, False], 0
             else:
                 model, minus, flags = self._handle, None, [False, False, first, second]
-                count = interface.count(self._handle, first, second)
+                count = interface.library.bs_param_num(self._handle, first, second)
             rest = (*flags, interface.lenient, *map(interface.address, FUNCTIONS))
             self._entries[key] = Entry(model, minus, self.dim, count, *rest)
         return self._entries[key]
 
     def _call(self, name: str, entry: Entry, *arguments: Any) -> None:
-        """Call a function of `calls.c`; rejected points show in the values, failures raise."""
+        """Call a function of `calls.c`; rejected points show in the values, and failures raise an error."""
         error = ctypes.c_char_p()
         function = getattr(self._native, f"onebasin_{name}")
         passed = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
@@ -341,39 +371,6 @@ class StanLibrary:
         words = in_own_names(self._interface.take(error), self._path)
         if code < 0:
             raise StanRunError(f"{shown(self._path.stem)} fails:\n{words}")
-
-
-def unpack(
-    values: np.ndarray, names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, np.ndarray]:
-    """Split entries (..., entry) into variables: name to array (..., *shape)."""
-    columns = _columns(names)
-    lead = values.shape[:-1]
-    rows = values.reshape(math.prod(lead), values.shape[-1])
-    return {
-        name: columns[name].extract_reshape(rows).reshape((*lead, *columns[name].dimensions))
-        if name in columns
-        else np.empty((*lead, *shape))  # an empty array, without names of entries
-        for name, shape in shapes.items()
-    }
-
-
-def pack(variables: Mapping[str, ArrayLike], names: Sequence[str]) -> np.ndarray:
-    """Join variables (..., *shape) into entries (..., entry), in the order of the names."""
-    parts = []
-    for name, column in _columns(names).items():
-        values = np.asarray(variables[name])
-        lead = values.shape[: values.ndim - len(column.dimensions)]
-        # First indices fastest; a complex number is two entries.
-        backwards = (*range(len(lead)), *range(values.ndim - 1, len(lead) - 1, -1))
-        flat = np.ascontiguousarray(values.transpose(backwards).reshape(*lead, -1))
-        parts.append(flat.view(np.float64) if np.iscomplexobj(flat) else flat.astype(np.float64))
-    if not parts:
-        return np.empty(0)
-    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    return np.concatenate(
-        [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1
-    )
 
 
 def _columns(names: Sequence[str]) -> dict[str, Variable]:
@@ -391,21 +388,21 @@ def open_library(
     on_print: Callable[[str], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StanLibrary:
-    """Open a Stan program in this process: by the interpreter if it accepts the program, else compiled.
+    """Open a Stan program in this process, in the interpreter if it accepts the program, otherwise compiled.
 
     Parameters
     ----------
     program : Target, StanProgram, path or str
         A target with a Stan program, a program with its data, a ``.stan`` file, or the text of a program.
     data : mapping or path, optional
-        The data block's variables, or a JSON file that holds them; for a file or a text.
+        The variables of the data block, or a JSON file with them; only if `program` is a file or a text.
     engine : {"stanli", "cmdstan"}, optional
-        Use the interpreter, or a library compiled with CmdStan.
+        The interpreter, or a library compiled with CmdStan; by default the interpreter if it accepts the program.
     seed : int
         Seed of random numbers in the block `transformed data` and in generated quantities.
     threads : bool
-        Let several threads compute at once in a compiled library, which needs a separate compilation; otherwise they
-        take turns. In the interpreter, threads always compute at once.
+        Whether several threads can compute at once in a compiled library, which needs a separate compilation; otherwise
+        they take turns. In the interpreter, threads always compute at once.
     on_print : callable, optional
         Called with the text that the program prints; by default it goes to Python's logger `onebasin`, at level INFO.
     progress : callable, optional
@@ -444,7 +441,7 @@ def open_library(
         if choice.reason and program.choice is None and progress is not None:
             progress(choice.reason.removesuffix("."))
         compiled, info = compile_library(program.path, threads=threads, progress=progress)
-        interface = Interface(compiled)  # loaded at once, as the file may be removed from the cache
+        interface = Interface(compiled)  # Load it now: the file may be removed from the cache.
     with working_folder("library") as folder:
         file = write_data(program, info, folder)
         text = file.read_text(encoding="utf-8")
@@ -454,7 +451,7 @@ def open_library(
             done = run_guarded([*driver(interface.file), *words], folder=folder)
             if done.code < 0:
                 raise StanRunError(
-                    f"{shown(program.path.stem)} {ending(done.code)} as its log density was evaluated in a separate "
-                    "process; check its functions and loops."
+                    f"{shown(program.path.stem)} {ending(done.code)} while its log density was evaluated in a separate "
+                    "process. Check its functions and loops."
                 )
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)

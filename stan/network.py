@@ -1,8 +1,8 @@
-"""Bayesian networks in Stan: their data for the programs, and draws under NumPyro's names.
+"""Bayesian networks in Stan: the data for their programs, and their draws under NumPyro's names.
 
 All networks share two programs, `programs/regression.stan` and `programs/classification.stan`, whose parameters are
-packed vectors. The order is layer after layer, matrices (in, out) by columns, and unconstrained arrays of Givens-like
-parametrisations by rows.
+packed vectors. The vectors contain one layer after the other, with matrices (in, out) by columns and unconstrained
+arrays of Givens-like parametrisations by rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A Stan program with its data as a target, and the groups of a posterior that its quantities belong to.
+"""A Stan program with its data as a target, and the groups of a posterior to which its quantities belong.
 
 The convention: `log_lik` (`log_likelihood`, `loglik`, also with the data's name before or after it) has a term for each
 entry of the data; `y_rep` (also `y_pred`, `y_tilde`, `y_sim`) is like the data `y`; `log_prior` or `lprior` is the log
-prior density. A quantity of another size than the data, such as predictions at new points, stays a quantity of the
-posterior; so does `y_hat`, a fitted value.
+prior density. A quantity whose size differs from the data, such as predictions at new points, stays in the posterior;
+so does `y_hat`, a fitted value.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _LOG_LIKELIHOOD = re.compile(r"^(?P<before>.*?)_?log_?lik(elihood)?_?(?P<after>.
 _REPLICATED = (re.compile(r"^(?P<of>.+?)_?rep$"), re.compile(r"^(?P<of>.+?)_(pred|tilde|sim)$"))
 _LOG_PRIOR = ("log_prior", "lprior")
 _USUAL = ("y", "Y", "y_obs", "obs")
-"""Usual names of the data that a program has a likelihood of."""
+"""Usual names of the data that enter a program's likelihood."""
 
 
 @dataclass(frozen=True)
 class Roles:
     """The user's assignment of a program's quantities to groups; other quantities follow the convention."""
 
-    # Name of the data to name of the quantity; the convention finds the data of the name `""`.
+    # Maps names of data to names of quantities; if the data's name is `""`, the convention finds the data.
     log_likelihood: Mapping[str, str] = field(default_factory=dict)
     posterior_predictive: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of an argument and a quantity that it names."""
+        """Pairs of an argument and a quantity named by it."""
         return tuple(
             (argument, name)
             for argument in ("log_likelihood", "posterior_predictive")
@@ -66,7 +66,7 @@ class Roles:
 
 
 def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, observed: Any) -> Roles:
-    """Build the roles from the user's arguments; reject unknown data and names that are not strings."""
+    """Make the roles from the user's arguments; reject unknown data and names that are not strings."""
     said = Roles(
         _by_data("log_likelihood", log_likelihood),
         _by_data("posterior_predictive", predictive),
@@ -77,7 +77,7 @@ def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, obse
             if name and name not in data:
                 held = ", ".join(data) or "nothing"
                 raise StanDataError(
-                    f"`{argument}` names the data {name}, which `data` lacks; it holds {held}."
+                    f"`{argument}` names the data {name}, which is not in `data`; it contains {held}."
                 )
     return said
 
@@ -88,7 +88,7 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
     names = {"": given} if isinstance(given, str) else given
     if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
         raise ArgumentTypeError(
-            f"`{argument}` must be a quantity's name, or map names of data to such names; got {given!r}."
+            f"`{argument}` must be the name of a quantity, or map names of data to quantities; got {given!r}."
         )
     return dict(names)
 
@@ -108,7 +108,7 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 class ProgramQuantities:
     """A program's quantities, sorted by group."""
 
-    # Name in the group, which is that of the data if they are known, to the program's name.
+    # Maps names in the group (those of the data, if they are known) to the program's names.
     log_likelihood: dict[str, str]
     posterior_predictive: dict[str, str]
     log_prior: tuple[str, ...]
@@ -116,7 +116,7 @@ class ProgramQuantities:
 
     @property
     def moved(self) -> frozenset[str]:
-        """The quantities that belong to other groups than the posterior."""
+        """The quantities that belong to groups other than the posterior."""
         named = (*self.log_likelihood.values(), *self.posterior_predictive.values())
         return frozenset((*named, *self.log_prior))
 
@@ -168,7 +168,7 @@ def _terms(
     shapes: Mapping[str, tuple[int, ...]],
     replicated: Iterable[str],
 ) -> dict[str, str]:
-    """Find log likelihoods, by the name of their data; by their own name if the data are unknown."""
+    """Find log likelihoods, keyed by the name of their data, or by their own name if the data are unknown."""
     likely = (*(roles.observed or replicated), *_USUAL)
     if roles.log_likelihood:
         return {
@@ -179,11 +179,11 @@ def _terms(
     found: dict[str, str] = {}
     for name, shape in shapes.items():
         match = _LOG_LIKELIHOOD.match(name)
-        if match is None or not shape:  # a scalar is the sum of the terms
+        if match is None or not shape:  # A scalar is the sum of the terms.
             continue
         stem = match["before"] or match["after"]
         if stem and _of_terms(shape, data, (stem,), alone=False) is None:
-            continue  # the log likelihood of other data, such as a test set
+            continue  # It belongs to other data, such as a test set.
         found.setdefault(stem or _of_terms(shape, data, likely) or name, name)
     return found
 
@@ -195,7 +195,7 @@ def _of_terms(
     *,
     alone: bool = True,
 ) -> str | None:
-    """Find the data of log likelihood terms by their first axes: likely data, or the only data of this shape."""
+    """Find the data of log likelihood terms by their first axes: likely data, or the only data with this shape."""
     for name in likely:
         if name in data and data[name].shape[: len(shape)] == shape:
             return name
@@ -222,15 +222,15 @@ class StanProgram:
     """The `data` block's variables: numbers, lists or arrays."""
     roles: Roles = field(default_factory=Roles)
     """The user's assignment of quantities to groups."""
-    choice: Choice | None = None  # The library that evaluates it, once that is decided.
+    choice: Choice | None = None  # The library that evaluates the program, once it is chosen.
 
     @property
     def engine(self) -> str | None:
-        """The engine whose library evaluates it; None if that is not decided."""
+        """The engine whose library evaluates the program; None if that is not yet decided."""
         return None if self.choice is None else self.choice.engine
 
     def chosen(self, engine: str | None = None) -> Choice:
-        """Return the library: the requested one, else the one already decided, else the one that `choose` gives."""
+        """Return the library: the requested one, or the one already chosen, or else the result of `choose`."""
         if self.choice is not None and engine in (None, self.choice.engine):
             return self.choice
         from .choice import choose
@@ -238,7 +238,7 @@ class StanProgram:
         return choose(self.path, self.data, engine)
 
     def __reduce__(self) -> Any:
-        """Pickle the text instead of the path, for other machines."""
+        """Pickle the text instead of the path, for use on other machines."""
         from .interpreter.runtime import included_files
 
         files = [self.path, *included_files(self.path)]
@@ -288,43 +288,43 @@ def stan_program(
     posterior_predictive: str | Mapping[str, str] | None = None,
     observed: str | Sequence[str] = (),
 ) -> Target:
-    """Take a Stan program with its data as a target.
+    """Make a target from a Stan program and its data.
 
     Parameters
     ----------
     path : path or str
         The ``.stan`` file, or the text of a program.
     data : mapping or path, optional
-        The data block's variables, or a JSON file that holds them.
+        The variables of the data block, or a JSON file with them.
     symmetry : tuple of blocks, str or sequence of str, optional
-        Which axes of which variables move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
+        The axes of variables that move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional
         The target's name; by default the file's name without its suffix, or "program" for a text.
     dims : mapping, optional
         Axis names of variables.
     coords : mapping, optional
-        Labels of axes: name of an axis to one label per position.
+        Labels of axes: a mapping from the name of an axis to one label per position.
     log_likelihood : str or mapping, optional
-        The quantity with the log likelihood of each observation, for the group `log_likelihood`; or a mapping from the
-        name of data to their quantity. By default `log_lik`.
+        The quantity with the log likelihood of each observation, or a mapping from names of data to such quantities; it
+        becomes the group `log_likelihood`. By default `log_lik`.
     posterior_predictive : str or mapping, optional
-        The same for predictions of the data, in the group `posterior_predictive`; by default `y_rep` (or `y_pred`,
-        `y_tilde`, `y_sim`) for data `y`.
+        The same for predictions of the data, which become the group `posterior_predictive`. By default `y_rep` (or
+        `y_pred`, `y_tilde`, `y_sim`) for data `y`.
     observed : str or sequence of str, optional
-        Which of the data are observed; by default those of the two arguments above, or `y`. The others are constant.
+        The data that are observed; by default those named in the two arguments above, or `y`. All other data are
+        constant.
 
     Returns
     -------
     Target
-        A target with only a Stan definition.
+        A target that has only a Stan definition.
 
     Raises
     ------
     StanProgramError
         If the file does not exist or is not a ``.stan`` file.
     StanDataError
-        If the data cannot be read, contain a value that is not finite, or lack a variable that is declared as
-        observed.
+        If the data cannot be read, contain a non-finite value, or lack a variable that is declared as observed.
 
     Examples
     --------
@@ -349,10 +349,10 @@ def stan_program(
 
 @checks_arguments
 def cmdstan_model(path: str | Path) -> CmdStanModel:
-    """Compile a Stan program for cmdstanpy, once per content; CmdStan is found, or assembled where there is none.
+    """Compile a Stan program for cmdstanpy, once per text; CmdStan is assembled if none is found.
 
-    For code that is written for cmdstanpy: whatever it returns, fits and the CSV files of their chains, every function
-    here takes in a posterior's place. `CMDSTAN` is set for this process, so that plain cmdstanpy works from then on.
+    Use it in code written for cmdstanpy. All functions of onebasin accept cmdstanpy's fits, and the CSV files of their
+    chains, in place of a posterior. `CMDSTAN` is set for this process, so that plain cmdstanpy works afterwards.
 
     Parameters
     ----------
@@ -362,12 +362,12 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
     Returns
     -------
     cmdstanpy.CmdStanModel
-        Compiled, from the user's cache.
+        The compiled model, from the user's cache.
 
     Raises
     ------
     StanProgramError
-        If the file is not there or is not a ``.stan`` file, does not parse or compile, or declares no variables.
+        If the file does not exist, is not a ``.stan`` file, does not parse or compile, or declares no variables.
     CmdStanNotFound, HomeBuildError
         If there is no CmdStan and none can be assembled.
 
@@ -385,11 +385,11 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
 
 
 def _existing(path: str | Path) -> Path:
-    """Return the existing file of a program; the text of a program is stored first."""
+    """Return the existing file of a program; the text of a program is first stored in a file."""
     if _is_text(path):
         text = str(path)
         return _stored(f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.stan", text)
-    path = Path(os.path.realpath(check_path("path", path)))  # a loop of links too
+    path = Path(os.path.realpath(check_path("path", path)))  # It also accepts a loop of links.
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(
             f"`path` is {path}, which is not an existing .stan file.{nearby(path)}"
@@ -398,7 +398,7 @@ def _existing(path: str | Path) -> Path:
 
 
 def _is_text(path: object) -> bool:
-    """Check whether a value is the text of a program, which has blocks, rather than a path."""
+    """Check whether a value is the text of a program, which has braces, rather than a path."""
     return isinstance(path, str) and "{" in path and "}" in path
 
 

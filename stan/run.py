@@ -1,7 +1,7 @@
-"""Prepare a Stan program, run it so that it can be watched and stopped, and read the CSV file that it writes.
+"""Prepare a Stan program, run it so that it can be watched and stopped, and read its CSV file.
 
 A program gets CmdStan's arguments in a fixed order, so that command lines can be compared. Paths must be absolute,
-since a program runs in its own folder. cmdstanpy also composes command lines, but it has no static HMC, loses a
+since a program runs in its own folder. cmdstanpy also composes command lines, but it lacks static HMC, loses a
 variational fit with a given step size, and cannot stop a run.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from stanio import parse_header
+from stanio import parse_header, write_stan_json
 
 from onebasin.base.errors import StanProgramError, StanRunError
 from onebasin.base.files.writing import replacing
@@ -26,13 +26,13 @@ from onebasin.posteriors.storable import check_names
 from onebasin.posteriors.tables import Header
 
 from .choice import CMDSTAN, driver
-from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
+from .compile import ProgramInfo, compile_program, in_own_names, last_words, translate
 from .data import check_numbers, lacking
 from .home.assemble import Progress, find_cmdstan
 from .program import StanProgram, definition
 
 METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
-"""Our words for an inverse mass matrix, and CmdStan's."""
+"""Names of inverse mass matrices in onebasin, and in CmdStan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Files:
     digits: int = 18  # Significant digits of the output; 18 keep every bit.
 
     def arguments(self) -> list[str]:
-        """Return the arguments that name them."""
+        """Return the arguments that name the files."""
         trace = [] if self.diagnostics is None else [f"diagnostic_file={self.diagnostics}"]
         out = ["output", f"file={self.output}", *trace, f"sig_figs={self.digits}"]
         return ["data", f"file={self.data}", *out]
@@ -53,31 +53,35 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStart:
-    """The start of a run."""
+    """The seed and the starting point of a run."""
 
     seed: int
-    chain: int | None = None  # From 1: chains with one seed use different parts of its stream.
+    chain: int | None = None  # From 1; chains with the same seed use different parts of its stream.
     # A file of values, or the radius around 0 in the unconstrained space; by default CmdStan's radius of 2.
     init: Path | float | None = None
 
     def arguments(self) -> list[str]:
-        """Return the arguments for it."""
+        """Return the arguments for this start."""
         number = [] if self.chain is None else [f"id={self.chain}"]
         init = [] if self.init is None else [f"init={self.init}"]
         return [*number, "random", f"seed={self.seed}", *init]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adapted:
-    """The result of an earlier warmup."""
+@dataclass(frozen=True)
+class Adaptation:
+    """The result of a warmup, for a run that starts from it."""
 
-    step_size: float | None = None  # Fixed, or the start of the adaptation; by default Stan's.
-    metric: Path | None = None  # JSON file of the inverse metric; None for the unit metric.
+    step_size: float | None  # Fixed, or the start of the adaptation; by default Stan's.
+    inverse_metric: np.ndarray  # Diagonal or matrix; empty for a unit metric.
 
-    def arguments(self) -> list[str]:
-        """Return the arguments for it."""
-        file = [] if self.metric is None else [f"metric_file={self.metric}"]
-        return [*file, *([] if self.step_size is None else [f"stepsize={self.step_size!r}"])]
+    def arguments(self, folder: Path) -> list[str]:
+        """Return the arguments; the metric is written to a JSON file in the folder."""
+        words = [] if self.step_size is None else [f"stepsize={self.step_size!r}"]
+        if self.inverse_metric.size:
+            path = folder / "metric.json"
+            write_stan_json(str(path), {"inv_metric": self.inverse_metric})
+            words.insert(0, f"metric_file={path}")
+        return words
 
 
 def sample(
@@ -92,15 +96,15 @@ def sample(
     refresh: int,
     threads: int = 1,
     adapt: bool = True,
-    adapted: Adapted | None = None,
+    adapted: Sequence[str] = (),
     save_warmup: bool = False,
 ) -> list[str]:
-    """Return the arguments of HMC, with `refresh` iterations between two lines of progress.
+    """Return the arguments of HMC; it prints progress every `refresh` iterations.
 
-    The warmup starts from `adapted`; a given metric is not adapted again.
+    The warmup starts from `adapted`, the arguments of an `Adaptation`; a given metric is not adapted again.
     """
     how = [] if adapt else ["engaged=0"]
-    if adapt and adapted is not None and adapted.metric is not None:
+    if adapt and any(word.startswith("metric_file=") for word in adapted):
         # Without a window, no metric is estimated.
         how = ["init_buffer=0", f"term_buffer={warmup}", "window=0"]
     return [
@@ -112,7 +116,7 @@ def sample(
         *(["save_warmup=1"] if save_warmup else []),
         *("adapt", f"delta={target_acceptance!r}", *how),
         *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
-        *(adapted.arguments() if adapted else []),
+        *adapted,
     ]
 
 
@@ -123,10 +127,10 @@ def command_line(files: Files, start: CommandStart, method: str, **options: obje
 
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-"""Settings of glibc that keep a network's temporaries with the program between gradients.
+"""Settings of glibc by which a program keeps memory for a network's temporary arrays between gradients.
 
-With a matrix of 404 x 50, a fifth of the time would go into pages that are returned and requested again. No draw
-depends on it. The driver of our own homes has these settings compiled in.
+With a matrix of 404 x 50, a fifth of the time would be spent on returning pages and requesting them again. Draws do not
+depend on these settings. The driver of assembled CmdStan homes has them compiled in.
 """
 
 
@@ -172,23 +176,23 @@ def make_ready(
 
 
 def declarations(program: StanProgram, progress: Progress | None = None) -> ProgramInfo:
-    """Return the declarations of a program, by the library that evaluates it."""
+    """Return the declarations of a program, according to the library that evaluates it."""
     accepted = program.chosen().accepted
     if accepted is not None:
         return accepted.info
-    return inspect(program.path, find_cmdstan(progress=progress))
+    return translate(program.path, find_cmdstan(progress=progress)).info
 
 
 def check_variables(target: Target, names: Iterable[str]) -> None:
-    """Reject variables of a program that no posterior can store: tuples, whose names have a colon; reserved names."""
+    """Reject variables that no posterior can store: tuples, whose names contain a colon, and reserved names."""
     program = definition(target).path.name
     plain: dict[str, None] = {}
     for name in names:
         variable, colon, _ = name.partition(":")
         if colon:
             raise StanProgramError(
-                f"{program} declares the tuple {variable.partition('.')[0]}, but a posterior stores only arrays; "
-                "declare its parts as separate variables, or the tuple within a block of braces."
+                f"{program} declares the tuple {variable.partition('.')[0]}, but a posterior can store only arrays; "
+                "declare separate variables, or declare the tuple inside a local block."
             )
         plain[variable.partition(".")[0]] = None
     check_names(plain, dims=target.dims, argument=program)
@@ -196,13 +200,11 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
 
 def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
     """Write the data as JSON; reject a declared variable that is missing or not an array of numbers."""
-    from stanio import write_stan_json
-
     absent = [name for name in info.inputs if name not in definition.data]
     if absent:
         raise lacking(", ".join(absent), definition.path.name, definition.data)
     path = folder / "data.json"
-    # Other variables are left out: they are not a mistake.
+    # Other variables are allowed, but not written.
     declared = {name: definition.data[name] for name in info.inputs}
     check_numbers(declared)
     with replacing(path) as part:
@@ -220,8 +222,8 @@ def run(
 ) -> str:
     """Run a program in a folder and return its output, shortened in the middle if it is long.
 
-    The program is stopped once `cancel` is set, with `RunCancelled`. `watch` is called with lines as they are printed.
-    It is a `StanRunError` with the program's last message if the program fails.
+    If `cancel` is set, stop the program and raise `RunCancelled`. `watch` is called with lines as they are printed. If
+    the program fails, raise `StanRunError` with its last message.
     """
     try:
         done = run_guarded(
@@ -246,13 +248,13 @@ def run(
 
 
 _CHUNK = 1 << 16
-"""Numbers that are parsed at once."""
+"""Number of values that are parsed at once."""
 _METRICS = {
     "Diagonal elements of inverse mass matrix:": 1,
     "Elements of inverse mass matrix:": 2,
     "No free parameters for unit metric": 0,
 }
-"""The comment before a metric, and the metric's number of axes."""
+"""The comment before a metric, and the number of axes of the metric."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,7 @@ class Output:
 
 
 def read(path: Path, *, printed: str = "") -> Output:
-    """Read a CSV file of draws; reject one that is missing or incomplete, with the program's output in the message."""
+    """Read a CSV file of draws; if it is missing or incomplete, raise an error that quotes the program's output."""
     parts = list(read_blocks(path, printed=printed))
     method, variables = (
         {name: np.concatenate([getattr(part, kind)[name] for part in parts]) for name in names}
@@ -281,7 +283,7 @@ def read(path: Path, *, printed: str = "") -> Output:
 def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
     """Read a CSV file of draws in blocks of a few megabytes, each with the comments of the whole file.
 
-    A file without draws has one empty block.
+    A file without draws gives one empty block.
     """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
@@ -292,12 +294,15 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
         with path.open() as file:
             comments = tuple(line[1:].strip() for line in file if line.startswith("#"))
         columns = parse_header(",".join(header))
-        for table in _tables(path, len(header)):
-            arrays = {name: column.extract_reshape(table) for name, column in columns.items()}
-            method = {name: array for name, array in arrays.items() if name.endswith("__")}
-            variables = {name: array for name, array in arrays.items() if name not in method}
-            yield Output(method, variables, comments)
-    except ValueError as error:  # also pandas' ParserError
+        rows = max(1, _CHUNK // len(header))
+        with pd.read_csv(path, comment="#", dtype=np.float64, chunksize=rows) as tables:
+            for table in tables:
+                numbers = table.to_numpy()
+                arrays = {n: column.extract_reshape(numbers) for n, column in columns.items()}
+                method = {name: array for name, array in arrays.items() if name.endswith("__")}
+                variables = {name: array for name, array in arrays.items() if name not in method}
+                yield Output(method, variables, comments)
+    except ValueError as error:  # This includes pandas' ParserError.
         raise StanRunError(
             f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric."
         ) from error
@@ -309,7 +314,7 @@ def keep_whole_rows(path: Path) -> int:
     with path.open("rb") as file:
         for line in file:
             comment = line.startswith(b"#")
-            if not line.endswith(b"\n") or b"\0" in line:  # zeros appear after a power cut
+            if not line.endswith(b"\n") or b"\0" in line:  # Zeros appear after a power cut.
                 break
             if not comment:
                 if width is not None and line.count(b",") != width:
@@ -321,38 +326,8 @@ def keep_whole_rows(path: Path) -> int:
     return rows
 
 
-def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
-    """Yield the rows, some megabytes at a time; one empty table if there are none."""
-    found = False
-    reader = pd.read_csv(path, comment="#", dtype=np.float64, chunksize=max(1, _CHUNK // width))
-    with reader:
-        for table in reader:
-            found = True
-            yield table.to_numpy()
-    if not found:
-        yield np.empty((0, width))
-
-
-@dataclass(frozen=True)
-class Adaptation:
-    """Step size and metric of CmdStan's warmup, for a run without warmup."""
-
-    step_size: float
-    inverse_metric: np.ndarray  # Diagonal or matrix, to six digits; empty for a unit metric.
-
-    def write(self, folder: Path) -> Path | None:
-        """Write the metric for CmdStan; None for a unit metric."""
-        from stanio import write_stan_json
-
-        if not self.inverse_metric.size:
-            return None
-        path = folder / "metric.json"
-        write_stan_json(str(path), {"inv_metric": self.inverse_metric})
-        return path
-
-
 def read_adaptation(comments: Sequence[str], step_size: float) -> Adaptation | None:
-    """Find the metric in the comments of a CSV file; None before the end of the warmup."""
+    """Find the metric in the comments of a CSV file; return None before the end of the warmup."""
     for place, line in enumerate(comments):
         axes = _METRICS.get(line)
         if axes is None:

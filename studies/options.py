@@ -62,5 +62,5 @@ class Options:
         """Raise `StudyError` if an option in `names`, which the study does not have, was given."""
         for name in names:
             given = getattr(self, name)
-            if given is not None and given is not False:  # 0 counts as given
-                raise StudyError(f"`--{name}` does not apply to the study {study}: leave it out.")
+            if given is not None and given is not False:  # A value of 0 counts as given.
+                raise StudyError(f"`--{name}` does not apply to the study {study}: omit it.")

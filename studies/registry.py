@@ -59,7 +59,7 @@ def find_study(name: str) -> Study:
     """Load a study by name; an unknown name raises an error that lists the studies."""
     from onebasin.base.checks import (
         choose,
-    )  # imported here, so that listing the studies does not load NumPy
+    )  # Import it here, so that listing the studies does not load NumPy.
 
     choose("NAME", name, STUDIES)
     study: Study = import_module(STUDIES[name].module, __package__).STUDY

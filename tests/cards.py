@@ -1,4 +1,4 @@
-"""What tests ask of a piece of HTML that an object shows of itself."""
+"""Checks of the HTML by which an object displays itself in a notebook."""
 
 from html.parser import HTMLParser
 
@@ -19,14 +19,14 @@ class _Tags(HTMLParser):
 
 
 def unclosed_tags(page):
-    """Tags that are opened and not closed, or closed and not open."""
+    """Return tags that are opened but not closed, or closed but not open."""
     tags = _Tags()
     tags.feed(page)
     return tags.open + tags.misplaced
 
 
 def check_page(page):
-    """Small, whole, in both colours, and nothing asked for from outside."""
+    """Check that HTML is small, well formed, has both colour schemes and loads no external resource."""
     assert len(page) < 10_000
     assert unclosed_tags(page) == []
     assert page.startswith('<div class="onebasin">')

@@ -1,4 +1,4 @@
-"""Commands as a user types them, and samplers that answer at once."""
+"""Fixtures that run commands as a user does, with samplers that answer at once."""
 
 import json
 import sys
@@ -40,7 +40,7 @@ TEACHER = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command answered."""
+    """The answer of a command."""
 
     code: int
     out: str
@@ -48,13 +48,13 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Its stdout, parsed."""
+        """The parsed JSON of stdout."""
         return json.loads(self.out)
 
 
 @pytest.fixture
 def onebasin(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
-    """Run `onebasin` with these words."""
+    """Run `onebasin` with these arguments."""
 
     def run(*words: str | Path) -> Answer:
         capfd.readouterr()
@@ -67,14 +67,14 @@ def onebasin(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
 
 @dataclass
 class Sampler:
-    """A stand-in for the inference room: it records the calls, and draws around a fixed point.
+    """A stand-in for the package `inference` that records its calls, and returns draws around a fixed point.
 
     Attributes
     ----------
     calls
-        One mapping a call: target, method, engine, settings, seed, checkpoint.
+        One mapping per call, with target, method, engine, settings, seed and checkpoint.
     before
-        Called with each call before it is answered; may raise.
+        Function that receives each call before the answer; it may raise an error.
     """
 
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -82,13 +82,13 @@ class Sampler:
 
     @property
     def last(self) -> dict[str, Any]:
-        """The last call."""
+        """The most recent call."""
         return self.calls[-1]
 
     def infer(
         self, target: Any, method: Method, *, engine: str | None = None, **how: Any
     ) -> xr.DataTree:
-        """Stand for `inference.infer`."""
+        """Replace `inference.infer`."""
         engine = engine or "numpyro"
         call = {"target": target, "method": method.label, "settings": method, "engine": engine}
         self.calls.append(call | how)
@@ -97,7 +97,7 @@ class Sampler:
 
 
 def keep_chain(folder: Path, number: int, draws: int) -> None:
-    """Keep a chain of some draws, as a sampler does."""
+    """Save a chain with some draws as a checkpoint, as a sampler does."""
     place = ChainPlace(number, Gathered(1, draws), folder, "of some run")
     place.restore()
     place.put(0, {"mu": np.zeros(draws)}, {})
@@ -105,7 +105,7 @@ def keep_chain(folder: Path, number: int, draws: int) -> None:
 
 
 class InMemory(Outcomes):
-    """Outcomes that were never written."""
+    """Outcomes in memory, without files."""
 
     def tree(self, cell: Cell) -> xr.DataTree:
         return self.paths[cell]
@@ -114,7 +114,7 @@ class InMemory(Outcomes):
 def chain_stats(
     shape: tuple[int, int], rng: np.random.Generator, *, tree_depth: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Statistics of chains that nothing is wrong with, but for their log density."""
+    """Return the statistics of healthy chains, without the log density."""
     return {
         "diverging": np.zeros(shape, bool),
         "tree_depth": tree_depth,
@@ -126,7 +126,7 @@ def chain_stats(
 
 
 def fake_posterior(target: Any, method: str, engine: str, settings: Any, seed: int) -> xr.DataTree:
-    """Draw around the teacher (or around 0) independently: a posterior that passes every check."""
+    """Return independent draws around the teacher, or around 0, as a posterior that passes every check."""
     sampled = isinstance(settings, Nuts) or method == "hmc"
     shape = (settings.chains if sampled else 1, getattr(settings, "draws", 1))
     word = f"{target.name} {method} {engine} {seed}"
@@ -165,7 +165,7 @@ def _draws(target: Any, shape: tuple[int, int], rng: np.random.Generator) -> dic
 
 @pytest.fixture
 def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
-    """Put the stand-in in the place of the inference room."""
+    """Replace the package `inference` by the stand-in."""
     stand_in = Sampler()
     monkeypatch.setattr(inference, "infer", stand_in.infer)
     return stand_in
@@ -173,20 +173,20 @@ def sampler(monkeypatch: pytest.MonkeyPatch) -> Sampler:
 
 @pytest.fixture(scope="session")
 def cmdstan_is_there() -> None:
-    """Assemble CmdStan beforehand, so that a command has nothing to say of it."""
+    """Assemble CmdStan first, so that commands print no messages about it."""
     find_cmdstan()
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
+    """Change to an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def program(here: Path) -> Path:
-    """A Stan program with its data."""
+    """Write a Stan program with its data."""
     (here / "normal.stan").write_text(NORMAL)
     (here / "data.json").write_text(json.dumps(DATA))
     return here / "normal.stan"
@@ -194,13 +194,13 @@ def program(here: Path) -> Path:
 
 @pytest.fixture
 def sample(onebasin, program):
-    """Sample that program."""
+    """Sample this program."""
     return lambda *words: onebasin("sample", "normal.stan", "data.json", "--out", "run.nc", *words)
 
 
 @pytest.fixture
 def asked(sample, sampler):
-    """Return what the sampler is asked for by these words; nothing is drawn, written or judged."""
+    """Return the request that these arguments make to the sampler, without sampling, writing or diagnosing."""
 
     def stop(call: dict[str, Any]) -> None:
         raise OnebasinError("stopped")
@@ -216,7 +216,7 @@ def asked(sample, sampler):
 
 @pytest.fixture(scope="module")
 def kills():
-    """The benchmark that ends commands at random moments, as a module."""
+    """Return the module of the benchmark that kills commands at random moments."""
     path = Path(__file__).parents[1] / "benchmarks" / "kills.py"
     spec = util.spec_from_file_location("kills", path)
     module = util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Settings of every test: double precision, no silent broadcasting, no forbidden skip; and a bare machine."""
+"""Settings of all tests: double precision, no silent broadcasting, no forbidden skip, and a bare machine."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
 from . import type_checks
 
-# Programs inherit signals that are ignored, as `nohup` and a shell's `&` have it, but not signals that are handled. So
-# the tests themselves go on passing over these, and the programs that they start heed them.
+# Child processes inherit ignored signals (`nohup` and `&` ignore some), but not signals with a handler. With a handler,
+# the tests still ignore these signals, and the programs that they start respond to them.
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, lambda number, frame: None)
 
-# As the command line: double precision, and compiled kernels kept for the next run.
-# The width and the colours of a terminal that the tests were started from are not what they are about.
+# As on the command line, use double precision and keep compiled kernels for the next run. Tests must not depend on the
+# width and the colours of the terminal from which they are started.
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(name, None)
 
-prepare_jax()
+prepare_libraries()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Check annotations at run time where shapes of arrays are annotated, in these rooms; mypy checks the other files.
+# Check annotations at run time in these packages, wherever they have array shapes. mypy checks the other files.
 ROOT = Path(__file__).parents[1]
 type_checks.Hook(
     ".".join(("onebasin", *path.relative_to(ROOT).with_suffix("").parts))
@@ -43,10 +43,10 @@ type_checks.Hook(
     if "from jaxtyping import" in path.read_text(encoding="utf-8")
 ).install()
 
-# Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
+# Continuous integration sets this variable: a skip there means that a tool is missing, which is an error.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
 
-# After the hook, so that what it imports of these rooms is checked too.
+# Import these after the hook, so that it also checks the modules that they import.
 from .command_fixtures import (  # noqa: E402, F401
     asked,
     cmdstan_is_there,
@@ -59,7 +59,7 @@ from .command_fixtures import (  # noqa: E402, F401
 )
 from .shared_posteriors import shared as shared  # noqa: E402
 
-# The files that take longest, longest first: begun early, so that no worker ends alone with one of them.
+# The slowest files, slowest first. They start early, so that no worker is still busy with one at the end.
 HEAVY = (
     "notebooks/test_notebooks.py",
     "docs/test_blocks.py",
@@ -84,36 +84,36 @@ done
 
 
 class PackageTimes:
-    """Prints how long the tests of each package took, longest first."""
+    """Plugin that prints how long the tests of each package took, longest first."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add the time of a test's set-up, call or end."""
+        """Add the time of a test's set-up, call or teardown."""
         folder = report.nodeid.removeprefix("tests/").split("::")[0].partition("/")
         self.seconds[folder[0] if folder[1] else "(other)"] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write one line."""
+        """Write one line with the times."""
         times = ", ".join(f"{name} {took:.0f} s" for name, took in self.seconds.most_common())
         terminalreporter.write_line(f"Time of tests by package, both workers together: {times}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure times where results are collected."""
+    """Measure times in the process that collects results."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(PackageTimes())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str) -> None:
-    """End the run as soon as a worker dies: xdist would go through the files that were dealt, and can wait for ever."""
+    """End the run as soon as a worker dies, since xdist would run all assigned files and may wait forever."""
     pytest.exit(f"the process of {crashitem} died", returncode=1)
 
 
 def pytest_runtest_setup() -> None:
-    """Check annotations at the first calls of every test."""
+    """Check annotations at the first calls in every test."""
     type_checks.begin_test()
 
 
@@ -122,7 +122,7 @@ KEPT = "jax_compilation_cache_dir"
 
 @pytest.fixture(autouse=True)
 def same_cache() -> Iterator[None]:
-    """Let later tests find what JAX has compiled, wherever a test has it kept."""
+    """Restore JAX's compilation cache after a test that moved it, so that later tests find compiled code."""
     before = getattr(jax.config, KEPT)
     yield
     if getattr(jax.config, KEPT) != before:
@@ -132,7 +132,7 @@ def same_cache() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the search for symmetries out of tests of other things: it compiles every Stan program once more."""
+    """Turn off the search for symmetries in tests of other features: it compiles every Stan program again."""
     if request.node.get_closest_marker("finds_symmetry") is None:
         from onebasin.inference.runs import run as run_module
 
@@ -141,7 +141,7 @@ def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         )
 
 
-# Fixtures that assemble or use CmdStan; a test that asks for one of them gets the marker `cmdstan`.
+# Fixtures that assemble or use CmdStan; a test that uses one of them gets the marker `cmdstan`.
 CMDSTAN_FIXTURES = frozenset(
     ["cmdstan_home", "cmdstan_is_there", "compiled", "few_headers", "whole_wheel", "wheel"]
 )
@@ -149,10 +149,7 @@ CMDSTAN_FIXTURES = frozenset(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs CmdStan; begin with the heavy files.
-
-    `--no-loadscope-reorder` lets the workers take them in this order.
-    """
+    """Mark tests that need CmdStan, and start with the slowest files. `--no-loadscope-reorder` keeps this order."""
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
         engines = {e for v in parameters if isinstance(e := getattr(v, "engine", v), str)}
@@ -164,7 +161,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage rarely: while it traces, JAX has Python search all that was imported a thousand times."""
+    """Collect garbage rarely: tracing by JAX would make Python search all imported objects a thousand times."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -172,23 +169,23 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """A generator with a fixed seed, fresh for every test."""
+    """Return a new random generator with a fixed seed."""
     return np.random.default_rng(20170411)
 
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call as a user does, without the check of annotations: for tests of what bad input is told.
+    """Turn off the check of annotations, for tests of the messages about bad input.
 
-    Otherwise the checker rejects an array of the wrong shape, or an unknown word of a `Literal`,
-    before the library can say what is allowed.
+    The checker would otherwise reject an array of the wrong shape, or an unknown `Literal`, before the library can
+    report which values are allowed.
     """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture
 def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing to find: an empty home folder and cache, no CmdStan in the environment."""
+    """Simulate a bare machine: an empty home folder and cache, and no CmdStan in the environment."""
     user = tmp_path / "user"
     user.mkdir()
     monkeypatch.setenv("HOME", str(user))
@@ -200,7 +197,7 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Install a stand-in compiler; returns its log of calls."""
+    """Install a stand-in for the compiler, and return the log of its calls."""
 
     def install(version: str = "1.0.0", failure: str = "") -> Path:
         calls = tmp_path / "calls.txt"
@@ -215,7 +212,7 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """With ONEBASIN_REQUIRE_ALL=1, fail instead of skipping (tests with a GPU or a browser, and xfail, aside)."""
+    """With ONEBASIN_REQUIRE_ALL=1, fail instead of skipping, except for GPU tests, browser tests and xfail."""
     report = yield
     marked = any(item.get_closest_marker(name) for name in ("gpu", "browser"))
     exempt = hasattr(report, "wasxfail") or marked
@@ -227,7 +224,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    """The same for a module that is skipped as a whole, by `importorskip` for one."""
+    """Apply the same rule to a module that is skipped as a whole, for example by `importorskip`."""
     report = yield
     if REQUIRE_ALL and report.skipped:
         report.outcome = "failed"

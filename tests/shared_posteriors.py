@@ -1,8 +1,8 @@
-"""Three posteriors of small targets, by this project's own methods, each made once in a run of the tests.
+"""Three posteriors of small targets, sampled by onebasin once per run of the tests.
 
-A posterior is made when a test first asks for it. It is kept as a file in the folder that all workers of the run share,
-so that each is made once. Tests that need draws of a real method, but not of certain settings, take one of these: a
-sampler call with its own settings costs a compilation.
+The first test that needs a posterior computes it. All workers of a run share a folder of files, so each posterior is
+computed only once. Tests that need draws from a real method, whatever its settings, use one of these: a sampler call
+with other settings costs a compilation.
 
 =============  ============================================================================  =========================
 name           target                                                                        made by
@@ -36,7 +36,7 @@ X = np.random.default_rng(1).normal(size=(20, 2))
 
 
 def mixture(y: jax.Array | None = None) -> None:
-    """State two components far apart."""
+    """Define a mixture of two components that are far apart."""
     w = numpyro.sample("w", dist.Dirichlet(2 * jnp.ones(2)))
     mu = numpyro.sample("mu", dist.Normal(0, 3).expand([2]).to_event(1))
     sigma = numpyro.sample("sigma", dist.LogNormal(0, 0.5).expand([2]).to_event(1))
@@ -46,7 +46,7 @@ def mixture(y: jax.Array | None = None) -> None:
 
 
 def regression(x: jax.Array, y: jax.Array | None = None) -> None:
-    """State a linear regression on two inputs."""
+    """Define a linear regression on two inputs."""
     alpha = numpyro.sample("alpha", dist.Normal(0, 2))
     beta = numpyro.sample("beta", dist.Normal(0, 2).expand([2]).to_event(1))
     sigma = numpyro.sample("sigma", dist.HalfNormal(1))
@@ -91,21 +91,21 @@ MAKERS: dict[str, Callable[[], xr.DataTree]] = {
 
 @dataclass(frozen=True)
 class SharedPosteriors:
-    """The posteriors of a run of the tests, in a folder that its workers share."""
+    """The posteriors of a run of the tests, in a folder that all workers share."""
 
     folder: Path
 
     def path(self, name: str) -> Path:
-        """Return the file of a posterior; make it if no worker has. Read it, never write it."""
+        """Return the file of a posterior, and compute it if no worker has done so. Tests may only read it."""
         file = self.folder / f"{name}.nc"
         with filelock.FileLock(self.folder / f"{name}.lock"):
             if not file.exists():
-                with jax.numpy_rank_promotion("allow"):  # NumPyro's mixtures broadcast
+                with jax.numpy_rank_promotion("allow"):  # NumPyro's mixtures broadcast.
                     ob.save(MAKERS[name](), file)
         return file
 
     def load(self, name: str) -> xr.DataTree:
-        """Return a posterior in memory, a copy that a test may change."""
+        """Return a copy of a posterior in memory, which a test may change."""
         with ob.open_posterior(self.path(name)) as tree:
             return tree.load().copy(deep=True)
 

@@ -1,8 +1,8 @@
-"""Annotations checked while the tests run, where shapes of arrays are annotated; outside the tests they cost nothing.
+"""Checks of annotations with array shapes while tests run; outside the tests they cost nothing.
 
-jaxtyping's own hook wraps every function when it is imported, those in functions whenever these run, and checks every
-call, which takes a tenth of the tests' time. Here the functions of modules and classes are wrapped when they are first
-called, and their first calls in every test are checked.
+jaxtyping's hook wraps every function at import, and inner functions at every call of the outer one, and checks every
+call. This takes a tenth of the time of the tests. This hook wraps only functions of modules and classes, at their first
+call, and checks only their first calls in each test.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import beartype
 import jaxtyping
 
 CALLS = 10
-"""Calls of a function that are checked in a test."""
-# As everywhere in Python, an int serves where a float is asked for.
+"""Number of calls of a function to check in each test."""
+# As everywhere in Python, an int is valid where a float is expected.
 TYPES = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 
 
@@ -33,12 +33,12 @@ class _Current:
 
 
 def begin_test() -> None:
-    """Check first calls again."""
+    """Start to check first calls again."""
     _Current.test += 1
 
 
 def check_at_run_time(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Check a function's arguments and what it returns, at its first calls in a test."""
+    """Check the arguments and the result of a function at its first calls in a test."""
     wrapped, test, left = None, -1, 0
 
     @functools.wraps(fn)
@@ -56,14 +56,14 @@ def check_at_run_time(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_fields_at_run_time(cls: type) -> type:
-    """Check the fields of a dataclass when it is made."""
+    """Check the fields of a dataclass when an instance is made."""
     if dataclasses.is_dataclass(cls) and "__init__" in vars(cls):
         cls.__init__ = check_at_run_time(vars(cls)["__init__"])  # type: ignore[method-assign]
     return cls
 
 
 class _Wrapping(ast.NodeTransformer):
-    """Puts a check next to every outer function, below its other decorators, and one above every class."""
+    """Transformer that adds a check below the other decorators of every outer function, and one above every class."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.decorator_list.append(
@@ -86,7 +86,7 @@ class _Loader(SourceFileLoader):
         super().exec_module(module)
 
     def get_code(self, fullname: str) -> CodeType | None:
-        # A file of its own beside what Python keeps of the module as it stands.
+        # Keep this bytecode in a different file from Python's own bytecode of the module.
         own = functools.partial(cache_from_source, optimization="checked1")
         with patch("importlib._bootstrap_external.cache_from_source", own):
             return super().get_code(fullname)
@@ -99,7 +99,7 @@ class _Loader(SourceFileLoader):
 
 
 class Hook(MetaPathFinder):
-    """Loads modules of these names with their annotations checked."""
+    """Import hook that loads modules with these names and checks their annotations."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = frozenset(names)
@@ -107,7 +107,7 @@ class Hook(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of these names."""
+        """Find a module with one of these names."""
         if fullname not in self.names:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -116,5 +116,5 @@ class Hook(MetaPathFinder):
         return spec
 
     def install(self) -> None:
-        """Ask this finder first."""
+        """Install this finder before all others."""
         sys.meta_path.insert(0, self)

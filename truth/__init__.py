@@ -1,7 +1,7 @@
 """Tools to check results: reference posteriors, and data simulated from a model.
 
-`python -m onebasin.truth.making NAME` makes the reference of one of the `problems`. `__init__.pyi` lists the public
-names; each is loaded on first use.
+`python -m onebasin.truth.making NAME` makes the reference posterior of one of the `problems`. `__init__.pyi` lists the
+public names; each is loaded on first use.
 """
 
 from onebasin.base.listed import attach

@@ -1,4 +1,4 @@
-"""Labellings of reference posteriors: the canonical labelling, and the order of the components in a second model.
+"""Labellings of reference posteriors: the canonical labelling, and the order of components in a second model.
 
 The canonical labelling consists of centres and scales, fixed once, to which every draw is matched. `one_copy` turns
 draws of a model with a symmetry into draws of the same model with ordered components.
@@ -36,14 +36,14 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """Rule that replaces a draw by its copy with the smallest sum(((x - centre) / scale)^2) over moved entries.
+    """Rule that replaces a draw by its copy (under the symmetry) with the smallest sum(((x - centre) / scale)^2).
 
-    Centres and scales are the moments of the diagonal Gaussian that `align` fits to the first half of the chains,
-    rounded to five digits and in canonical order. They are part of the reference, so draws with a different seed are
-    matched to the same numbers.
+    The sum is over entries that the symmetry moves. Centres and scales are the moments of the diagonal Gaussian that
+    `align` fits to the first half of the chains, rounded to five digits and in canonical order. They are part of the
+    reference, so draws with another seed are matched to the same numbers.
     """
 
-    centre: Mapping[str, np.ndarray]  # Arrays (*event) of every variable that the symmetry moves.
+    centre: Mapping[str, np.ndarray]  # Arrays (*event) by variable that the symmetry moves.
     scale: Mapping[str, np.ndarray]
     canonical: str  # Description of the order of the centres.
 
@@ -60,7 +60,7 @@ class Labelling:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Labelling:
-        """Read the labelling from `to_json`."""
+        """Read the labelling from the result of `to_json`."""
         centre, scale = (
             {name: np.asarray(value, np.float64) for name, value in said[word].items()}
             for word in ("centre", "scale")
@@ -93,7 +93,7 @@ class Labelling:
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
     """Move centres and scales by one element that fixes signs first, then the order."""
-    if not block.axes:  # the block flips or complements whole variables
+    if not block.axes:  # The block flips or complements whole variables.
         name = (*block.flipped, *block.complemented)[0]
         values = centre[name].ravel()
         if block.flipped:
@@ -135,8 +135,8 @@ def one_copy(
     points, q has no mass elsewhere. Then draws of `sampled` with ordered components are draws of `target`. The
     condition is checked at every draw; a violation raises `StudyError`.
 
-    Chains that run this way meet no wall at equal biases. `lp` is the log density of `target`; all other statistics are
-    copied from the chains.
+    Chains that run this way do not meet a boundary at equal biases. `lp` is the log density of `target`; all other
+    statistics are copied from the chains.
     """
     symmetry = equal_modes(sampled.symmetry)
     posterior = run[schema.POSTERIOR].to_dataset()
@@ -162,7 +162,7 @@ def one_copy(
         raise StudyError(
             f"`quotient_of` of {target.name} is {sampled.name}, but at ordered draws of {sampled.name} the log "
             f"densities differ by {difference.min():.6g} to {difference.max():.6g} nats. The difference must be "
-            f"{log_copies:.6g}, the logarithm of the number of equal copies: give both models the same likelihood and "
+            f"{log_copies:.6g}, the logarithm of the number of equal copies. Give both models the same likelihood and "
             "normalised priors."
         )
     increasing = [ordered_by(block, moved) for block in symmetry if block.axes]

@@ -33,7 +33,7 @@ from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.summary import deciding, rhat_of_entries
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.writing import replacing
-from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.run_log import notice
 from onebasin.base.text import json_safe
 from onebasin.inference.runs.posterior import machine, versions
@@ -51,7 +51,7 @@ DRAWS = 1000
 """Number of kept draws per chain (ten chains have 10,000 in all), and number of draws in the package's file."""
 NUM_DRAWS, RHAT, LAG1, EFMI, MIN_CHAINS = 10_000, 1.01, 0.05, 0.2, 4  # Criteria of posteriordb.
 BY_THINNING = ("ess_within_bounds", "abs_mean_lag1_ac_below_0_05", "r_hat_below_1_01")
-"""Names of the checks that more thinning can fix."""
+"""Names of the checks that stronger thinning can fix."""
 
 
 # Criteria
@@ -111,7 +111,7 @@ def checks(table: pd.DataFrame, kept: np.ndarray, every: xr.Dataset) -> dict[str
 
 
 def _diagnostics(table: pd.DataFrame, kept: np.ndarray, every: xr.Dataset) -> dict[str, Any]:
-    """Return the diagnostics under the keys of posteriordb's files."""
+    """Return the diagnostics under the keys that posteriordb's files use."""
 
     def short(numbers: Sequence[float]) -> list[float]:
         return [float(f"{value:.6g}") for value in numbers]
@@ -204,7 +204,7 @@ def make(
         if enough or 2 * thin > max_thin:
             break
         notice(
-            f"thinning by {thin} leaves correlated draws; extending the chains to thin by {2 * thin}"
+            f"draws thinned by {thin} are correlated, so the chains are extended and thinned by {2 * thin}"
         )
         thin *= 2
     info = {
@@ -342,8 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the chains")
     parser.add_argument("--out", type=Path, help="output folder, by default NAME-seedSEED")
     given = parser.parse_args(arguments)
-    prepare_jax()
-    quieten_stan()
+    prepare_libraries()
     folder = given.out or Path(f"{given.name}-seed{given.seed}")
     passes = make(PROBLEMS[given.name], folder, seed=given.seed, progress=True)
     outcome = "passes" if passes else "fails: see `checks_made` in its .info.json"

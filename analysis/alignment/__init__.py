@@ -1,8 +1,7 @@
 """Alignment of posterior draws modulo a declared symmetry ("rebasin").
 
 - `align` moves every draw to a reference and returns an `Alignment`;
-- `switching` measures how much components change places within chains, and whether alignment brought
-  draws closer than it brings noise;
+- `switching` counts label changes within chains, and compares the gain of alignment with its gain on noise.
 """
 
 from .align import align

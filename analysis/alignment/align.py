@@ -1,14 +1,14 @@
 """Alignment of posterior draws modulo a declared symmetry ("rebasin").
 
-A posterior over interchangeable components has the same mode many times over. Alignment moves every draw by the group
-element that brings it closest to a reference. Densities and predictions stay the same, and means, standard deviations
-and R-hat of single components become meaningful.
+A posterior over interchangeable components contains many copies of the same mode. Alignment moves every draw by the
+group element that brings it closest to a reference. Densities and predictions do not change, and the means, standard
+deviations and R-hat of single components become meaningful.
 
-Alignment does not show that draws share a mode (it also brings noise closer to a reference, see `switching`), or that
-components are distinct. If components overlap, aligned marginals depend on the rule; store it with them.
+Alignment does not show that draws share a mode, because it also brings noise closer to a reference (see `switching`),
+or that components are distinct. If components overlap, aligned marginals depend on the rule, so store the rule.
 
-Scales: a network's variables are divided by the prior's standard deviations, other variables by their spread in the
-draws (1 if they never vary).
+Scales: the variables of a network are divided by the prior's standard deviations, other variables by their spread in
+the draws (or by 1 if they never vary).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 
 
 @checks_arguments
-@np.errstate(over="ignore", invalid="ignore")  # squares of numbers near 1e300 overflow
+@np.errstate(over="ignore", invalid="ignore")  # Squares of numbers near 1e300 overflow.
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -83,27 +83,27 @@ def align(
         Draws (chain, draw, ...). Computations use the precision of the stored draws. Networks are trees of
         arrays, such as the parameters of Flax, Equinox or plain JAX.
     symmetry : Symmetry, str or sequence of str, optional
-        The symmetry, as blocks or in the notation of ``--exchangeable``: ``"mu,sigma,1-theta"`` (one string, or one
-        per block). By default the declared symmetry, or else the one found in the draws (`found` records it).
+        The symmetry, as blocks or in the notation of ``--exchangeable``: ``"mu,sigma,1-theta"`` (one string per block).
+        By default the declared symmetry, or otherwise the symmetry found in the draws (recorded in `found`).
     reference : {"gaussian", "mean", "draw"}, Alignment, DataTree or Dataset
-        The reference that draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated (Stephens
-        2000); their mean, iterated, which confuses components of different spread; one draw; the reference of another
-        alignment with its weights and scales (an `Alignment`, or only its `target`); or the mean of another posterior
-        that is aligned already. For networks, the name of one; by default the first of two, or the mean of more.
+        The reference with which draws are matched. ``"gaussian"``: a diagonal Gaussian fitted to the aligned draws,
+        iterated (Stephens 2000). ``"mean"``: their mean, iterated, which confuses components of different spread.
+        ``"draw"``: one draw. An `Alignment` or its `target`: the same reference, weights and scales. A posterior: its
+        mean; align it first. For networks, the name of one; by default the first of two, or the mean of more than two.
     reference_draw : tuple of int
-        Chain and draw of the reference, or of the start of the iteration. Its components keep their labels.
+        Chain and draw that are the reference or start the iteration. The components of this draw keep their labels.
     cost : {"weights", "activations"}
-        Squared distance of all entries of a component; or of hidden units' activations on `x`.
+        Squared distance between all entries of components, or between the activations of hidden units on `x`.
     x : array (obs, in), optional
         Inputs for activations; by default those in the group `constant_data`. For networks, example inputs of `apply`.
     scales : mapping of str to float, optional
-        Divisors of the variables; by default those of the alignment that is the reference, the prior's standard
-        deviations for networks, and otherwise the spread of the draws.
+        Divisors of the variables. If the reference is an alignment, its scales are the default. Otherwise the default
+        is the prior's standard deviations for networks, and the spread of the draws for other posteriors.
     gauge : {"balanced", "unit", "keep"}
-        The way in which positive scalings (`Rescalable`) are divided out first: every unit's incoming and outgoing
-        weights get equal norms, its incoming weights get norm 1, or nothing is scaled.
+        How positive scalings (`Rescalable`) are removed first: give each unit's incoming and outgoing weights equal
+        norms, give its incoming weights norm 1, or scale nothing.
     restarts : int
-        Number of starts: draws to start the iteration from, and random elements if blocks share variables.
+        Number of starts: draws from which the iteration starts, and random elements if blocks share variables.
     max_sweeps : int
         Maximum number of sweeps from each start.
     seed : int
@@ -115,40 +115,41 @@ def align(
     progress : callable, optional
         Called with the number of draws processed and the total, over all sweeps.
     log_density : callable, optional
-        The log density in nats at draws, from a Dataset to an array (chain, draw), such as
-        ``lambda draws: ob.log_density(target, draws)``. It is evaluated at every draw that moved, before and after,
-        and must stay the same up to rounding.
+        Function from draws (a Dataset) to their log density in nats (chain, draw), such as ``lambda draws:
+        ob.log_density(target, draws)``. It is evaluated before and after alignment at every draw that moved, and must
+        agree up to rounding.
     apply : callable, optional
-        For networks: the function from a network's parameters and `x` to its outputs, which the symmetry must leave
-        unchanged.
+        For networks: function from a network's parameters and `x` to its outputs. The symmetry must not change the
+        outputs.
     diagnosis : Diagnosis, optional
-        The result of `ob.diagnose` for this posterior, if you have it. Its alignment (with these defaults) and its
-        symmetry are used instead of computing them again.
+        The result of `ob.diagnose` for this posterior, if you have it. Its symmetry, and its alignment if the arguments
+        are the defaults, are used instead of being computed again.
 
     Returns
     -------
     Alignment
-        Elements, reference, costs, and the aligned posterior; for networks an `AlignedNetworks`, whose trees have the
-        given structure.
+        Elements, reference, costs and the aligned posterior. For networks an `AlignedNetworks`, whose trees keep their
+        structure.
 
     Raises
     ------
     TypeError
         If `posterior` or `reference` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If nothing is declared and the draws show no labels that switch, a variable is missing, has no such axis or is
-        not finite, a word is unknown, the reference has other shapes, or activations have no inputs or no network; or
-        if alignment would change the log density, or would move only some of the variables that change together.
+        If there is nothing to align: no symmetry is declared, and no labels switch in the draws. If a variable is
+        missing, lacks an axis or is not finite, an option is unknown, the reference has different shapes, or
+        activations have no inputs or network. If alignment would change the log density, or move only some of the
+        variables that switch together.
 
     References
     ----------
     Ainsworth, Hayase and Srinivasa 2023, Git Re-Basin, sections 3.1 and 3.2. Stephens 2000, Dealing with label
     switching in mixture models, JRSS B 62(4). Xiao, Liu and Bamler 2023, A compact representation for Bayesian neural
-    networks by removing permutation symmetry (there: one draw, activations).
+    networks by removing permutation symmetry (they match the activations of one draw).
 
     Examples
     --------
-    >>> aligned = ob.align(posterior)  # by the symmetry that the target declared
+    >>> aligned = ob.align(posterior)  # uses the symmetry that the target declares
     >>> aligned.posterior["posterior"]["mu"].shape
     (4, 300, 2)
     >>> bool((aligned.distance_after <= aligned.distance_before + 1e-9).all())
@@ -217,7 +218,7 @@ def align(
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
-    # Use unscaled features: log variances depend on the unit, distances do not.
+    # Costs in the original units: log variances depend on the unit, distances do not.
     sizes = {name: math.prod(features.shapes[name]) for name in features.names}
     logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
     logs = 0.0 if matched.reference.factor == 1.0 else logs
@@ -242,13 +243,13 @@ def align(
 def _find(
     problem: MatchingProblem, scales: Mapping[str, float], fixed: AlignmentReference | None
 ) -> Matched:
-    """Match the draws by the rule; `fixed` is a reference from another posterior."""
+    """Match the draws according to the rule. `fixed` is a reference from another posterior."""
     rule, features, (chain, draw) = problem.rule, problem.features, problem.rule.reference_draw
     chains, draws = features.reader.lead
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
-            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws; both count "
-            "from 0."
+            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of "
+            f"{draws} draws; chains and draws count from 0."
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
@@ -260,7 +261,7 @@ def _find(
 
 
 def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReference:
-    """Return the reference of an earlier alignment, in the units of other draws."""
+    """Return the reference of an earlier alignment, converted to the units of new draws."""
     theirs = {name: np.shape(mean) for name, mean in aim.reference.mean.items()}
     for name, shape in features.shapes.items():
         if theirs.get(name) != shape:
@@ -300,7 +301,7 @@ def _distances(
 
     came = problem.over(features.read_as_labelled, lambda _, v: distance(v, reference, names))
     before = np.concatenate(list(came))
-    if problem.rule.reference in ("draw", "posterior"):  # then the cost of a draw is its distance
+    if problem.rule.reference in ("draw", "posterior"):  # Here a cost is a distance.
         return before, matched.swept.cost
     return before, np.concatenate(list(problem.over(features.read, aligned)))
 
@@ -308,7 +309,7 @@ def _distances(
 def choose_inputs(
     view: View, cost: str, x: Any
 ) -> tuple[BayesianNetwork, Float[np.ndarray, "obs in"]] | None:
-    """Return the network and the inputs for matching activations; None for matching weights."""
+    """Return the network and inputs for matching activations, or None for matching weights."""
     if cost != "activations":
         return None
     model = view.network
@@ -320,8 +321,8 @@ def choose_inputs(
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
-            "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a posterior that "
-            "keeps its own in the group `constant_data`."
+            "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a "
+            "posterior with inputs in the group `constant_data`."
         )
     return model, check_inputs(x, model.network.in_dim)
 
@@ -329,14 +330,14 @@ def choose_inputs(
 def mean_of(
     other: Posterior, find: Callable[[View], Features], own: Features
 ) -> dict[str, np.ndarray]:
-    """Return the mean of another posterior's features, in the units and of the shapes of `own`."""
+    """Return the mean of another posterior's features, in the units of `own` features."""
     view = as_view(other, "reference")
     shapes = event_shapes(view.posterior, own.reader.names)
     for name, shape in own.reader.shapes.items():
         if shapes.get(name, shape) != shape:
             raise ArgumentError(
-                f"`{view.argument}` holds {name} of shape {shapes[name]}, and `{own.reader.argument}` "
-                f"of shape {shape}; give a posterior of the same model."
+                f"`{view.argument}` has {name} of shape {shapes[name]}, but in `{own.reader.argument}` its shape is "
+                f"{shape}; give a posterior of the same model."
             )
     theirs = find(view).in_units(own.units)
     sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
@@ -347,7 +348,7 @@ def mean_of(
 
 
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:
-    """Return the requested, the declared or the found symmetry; raise an error if it does not hold or is empty."""
+    """Return the requested, declared or found symmetry. Raise an error if it is wrong or empty."""
     resolved = resolve(view, symmetry)
     if resolved.source == "refuted":
         raise ArgumentError(f"`posterior` cannot be aligned. {resolved.caveat}")
@@ -356,7 +357,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             raise ArgumentError(
                 f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), LISTED)} are at best nearly "
                 "exchangeable: stick-breaking weights have an order, so aligned draws would no longer follow the "
-                "posterior. Identify the large components by a rule of your own, such as the order of their means."
+                "posterior. Identify the large components by your own rule, such as the order of their means."
             )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
@@ -389,7 +390,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
 def choose_scales(
     given: Mapping[str, float] | None, model: BayesianNetwork | None, features: Features
 ) -> dict[str, float]:
-    """Return the scale of every feature: the one given, the prior's, or the draws' spread."""
+    """Return the scale of every feature: the given scale, the prior's, or the spread of the draws."""
     asked, given = given or {}, dict[str, float]()
     for name, scale in asked.items():
         check_positive(f"scales[{name!r}]", scale)
@@ -411,7 +412,7 @@ def choose_scales(
 
 
 def prior_scales(model: BayesianNetwork) -> dict[str, float]:
-    """Return the prior standard deviation of every weight and bias; 1 / sqrt(inputs) for weights with norm 1."""
+    """Return the prior standard deviation of every weight and bias. For weights of norm 1 it is 1 / sqrt(inputs)."""
     layers, prior = model.network.layers, model.prior
     weights, biases = prior.weight_scales(len(layers)), prior.bias_scales(len(layers))
     out: dict[str, float] = {}
@@ -431,27 +432,27 @@ Values = Mapping[str, np.ndarray]
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
 ) -> Callable[..., dict[str, np.ndarray]]:
-    """Make a test quantity of `calibrate`: parameters in one labelling for all draws.
+    """Make a test quantity for `calibrate`: parameters in the same labelling for all draws.
 
-    The draws and the true values are aligned together, with a Gaussian that is fitted to all of them. The rule does
-    not know which of them are true. So if the draws follow the posterior, the rank of the truth stays uniform.
+    The draws and the true values are aligned together, with a Gaussian fitted to all of them. The rule treats true
+    values like draws. So if the draws follow the posterior, the ranks of the true values stay uniform.
 
     Parameters
     ----------
     symmetry : tuple of blocks or str
-        The symmetry. Blocks that keep only the likelihood, such as positive scalings, are left out.
+        The symmetry. Blocks that preserve only the likelihood, such as positive scalings, are ignored.
     reference : {"gaussian", "mean", "draw"}
         Same as in `align`.
 
     Returns
     -------
     callable
-        Function from values (point, ...) and data to the variables that the symmetry moves, (point, ...).
+        Function from values (point, ...) and data to aligned values (point, ...) of variables that the symmetry moves.
 
     Raises
     ------
     TypeError
-        If `symmetry` is not a symmetry.
+        If `symmetry` is neither blocks nor a string.
 
     Examples
     --------

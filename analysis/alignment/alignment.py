@@ -1,23 +1,23 @@
-"""An alignment: its rule, its reference with the cost of draws, every draw's element, and the aligned posterior.
+"""An alignment: its rule, its reference, the cost and group element of each draw, and the aligned posterior.
 
 The cost of a draw x for a reference (m, w) is the weighted squared distance
 
     sum over entries e of w[e] (x[e] - m[e])^2,
 
-with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all variables of a block at once), or the
-inverse variances of a diagonal Gaussian. Its negative log density is half of the distance plus half the sum of log
-variances (Stephens 2000, section 4, the loss behind his algorithm for a Gaussian). Both are additive over components,
-so that one block is a linear assignment problem.
+with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all variables of a block at once), or with the
+inverse variances of a diagonal Gaussian. The Gaussian's negative log density is half of the distance plus half the sum
+of log variances (Stephens 2000, section 4, the loss of his algorithm for a Gaussian). Both costs are sums over
+components, so a single block is a linear assignment problem.
 
 References come from draws: one draw, a mean, or a diagonal Gaussian. Sums are taken about a shift (one draw), so that
-variances lose no digits. A variance is at least 1e-6 of its variable's mean variance and 1e-12 of the squared scale, or
-of the squared spread if that is smaller (about 1 in the units of features), because a single draw has no variance.
+variances do not lose precision. Variances have a minimum, because a single draw has no variance: 1e-6 of the variable's
+mean variance, and 1e-12 of the squared scale or, if smaller, of the squared spread (about 1 in the units of features).
 
-A target has a mean and weights, which say how precisely each entry is known: without them, an imprecise entry would
-carry draws to a different label.
+A target has a mean and weights. The weights express how precisely each entry is known. Without them, an imprecise entry
+could carry draws to a different label.
 
-Arrays of elements are (chain, draw, component). Entry j of a permutation is the component, as numbered in the draw as
-sampled, that has become component j. `Alignment.to_dataset` is a group for the posterior's file.
+Arrays of elements are (chain, draw, component). Entry j of a permutation is the number that component j had in the draw
+as sampled. `Alignment.to_dataset` makes a group for the posterior's file.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from .features import GAUGES, FeatureUnits
 
 @dataclass(frozen=True, eq=False)
 class AlignmentReference:
-    """Centres (*event) and weights, one weight per variable or (*event).
+    """Centres (*event) and weights, either one per variable or (*event).
 
-    The cost of a draw is `factor` times its distance, 1 or 1/2 for a negative log density, plus `offset`, the other
-    terms of the density.
+    The cost of a draw is `factor` times its distance plus `offset`. For a negative log density, `factor` is 1/2 and
+    `offset` contains its other terms. Otherwise they are 1 and 0.
     """
 
     mean: Mapping[str, np.ndarray]
@@ -86,7 +86,7 @@ def distance(
 
 
 class Term(NamedTuple):
-    """A factor of a variable or of its square; `target` is (place, rest)."""
+    """Coefficients of a variable or of its square in the cost; `target` is (place, rest)."""
 
     name: str
     axis: int
@@ -96,7 +96,7 @@ class Term(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """A reference prepared for one block: the terms, and the constant cost of each place (place, 1)."""
+    """A reference prepared for one block: the terms and the constant cost (place, 1) of each place."""
 
     terms: tuple[Term, ...]
     constant: np.ndarray
@@ -107,7 +107,7 @@ def targets(
 ) -> Targets:
     """Prepare a reference for `cost_matrices`, in the precision of the draws (draw, *event).
 
-    Every variable has one axis in the block, which permutes.
+    Every variable has exactly one axis that the block permutes.
     """
     terms, constant = [], np.zeros(1)
     for name, places in block.axes.items():
@@ -116,10 +116,10 @@ def targets(
         if not weight.ndim and name not in block.flipped:
             # A common offset adds the same cost to every assignment, but a large one loses precision.
             mean = mean - mean.mean(axis=axis, keepdims=True)
-        # This constant makes a component's cheapest place the nearest one.
+        # With this constant, a component's cheapest place is also the nearest.
         constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
         factors = [(-2 * weight * mean, name in block.flipped, False)]
-        if weight.ndim:  # otherwise the sum of w x^2 is the same for every place
+        if weight.ndim:  # Otherwise the sum of w x^2 is the same for every place.
             factors.append((weight, False, True))
         for factor, signed, square in factors:
             target = _by_place(factor.astype(values[name].dtype), axis)
@@ -132,7 +132,7 @@ def cost_matrices(
 ) -> tuple[
     Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
 ]:
-    """Return costs of component i (column) at place j (row), up to a constant, and the better signs.
+    """Return the cost of component i (column) at place j (row), up to a constant, and the better signs.
 
     The signs are None if no component may flip.
     """
@@ -179,7 +179,7 @@ def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> Alignm
 
 @dataclass(eq=False)
 class Moments:
-    """Sums of aligned draws, and of their squares, about a nearby shift (*event), filled chunk by chunk."""
+    """Sums of aligned draws and of their squares about a nearby shift (*event), added up chunk by chunk."""
 
     shift: Mapping[str, np.ndarray]
     squares: bool
@@ -198,14 +198,14 @@ class Moments:
                 self.second[name] = self.second.get(name, 0.0) + total
 
     def merge(self, other: Moments) -> None:
-        """Add the sums of other draws about the same shift."""
+        """Add the sums of other draws, taken about the same shift."""
         self.count += other.count
         for own, theirs in ((self.first, other.first), (self.second, other.second)):
             for name, total in theirs.items():
                 own[name] = own.get(name, 0.0) + total
 
     def mean(self) -> Arrays:
-        """Return the means."""
+        """Return the mean of each variable."""
         return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
 
     def gaussian(self, scales: Mapping[str, float]) -> AlignmentReference:
@@ -239,10 +239,10 @@ _SAID = {
 
 @dataclass(frozen=True)
 class AlignmentRule:
-    """The arguments of `align` that decide an alignment, checked.
+    """The arguments of `align` that determine an alignment, after validation.
 
-    A `reference` may also be `posterior`, the mean of another posterior, or `alignment`, the reference of another
-    alignment.
+    `reference` can also be ``posterior`` (the mean of another posterior) or ``alignment`` (the reference of another
+    alignment).
     """
 
     reference: str = "gaussian"
@@ -317,7 +317,7 @@ class AlignmentTarget:
         return self.units.back(self.reference.mean)
 
     def into(self, units: FeatureUnits) -> AlignmentReference:
-        """Convert the reference to the units of other draws, so that every draw keeps its cost."""
+        """Convert the reference to the units of other draws without changing the cost of a draw."""
         ours = self.reference
         ratio = {name: units.unit[name] / self.units.unit[name] for name in ours.mean}
         logs = sum(np.size(mean) * math.log(ratio[name]) for name, mean in ours.mean.items())
@@ -330,35 +330,35 @@ class AlignmentTarget:
 
 
 _SMALLEST = {"permutation": np.int32, "signs": np.int8, "swapped": np.int8}
-"""Integer types of the arrays of an element in a file."""
+"""Integer types in which the arrays of an element are stored."""
 PerDraw = Float[np.ndarray, "chain draw"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Alignment(Shown):
-    """A posterior brought into one labelling.
+    """A posterior whose draws all have the same labelling.
 
     Attributes
     ----------
     source : View
         The posterior as sampled.
     symmetry : Symmetry
-        Blocks modulo which it was aligned.
+        The blocks by which the draws were aligned.
     rule : AlignmentRule
-        The rule; `text` says it in words.
+        The rule; `text` describes it in words.
     found : tuple of str
-        The symmetry's blocks in words, if it was found in the draws rather than declared; else empty.
+        Declarations of the symmetry's blocks if the symmetry was found in the draws; empty if it was declared.
     element : Element
         One group element per draw, leading axes (chain, draw).
     target : AlignmentTarget
-        The reference: centres, and the weight of each entry.
+        The reference: the centre and weight of each entry.
     cost : tuple of float
         Mean cost of a draw after each sweep, relative to that sweep's reference.
     converged : bool
-        Whether the last sweep moved nothing.
+        Whether the last sweep moved no component.
     distance_before, distance_after : array (chain, draw)
-        Squared distance to the reference, as sampled and aligned. Variables are divided by their scales, and positive
-        scalings are divided out.
+        Squared distance to the reference before and after alignment. Variables are divided by their scales, and
+        positive scalings are removed.
     """
 
     source: View
@@ -379,7 +379,7 @@ class Alignment(Shown):
 
     @cached_property
     def reference(self) -> Mapping[str, np.ndarray]:
-        """Centre of the reference, by variable."""
+        """The centre of the reference, by variable."""
         return self.target.centre
 
     @property
@@ -389,7 +389,7 @@ class Alignment(Shown):
 
     @cached_property
     def caveat(self) -> str:
-        """The part of the symmetry that was not checked, as a sentence; empty if all of it was."""
+        """A sentence on the part of the symmetry that was not checked; empty if all was checked."""
         checked = self.density is not None and self.density.compared
         if self.found:
             words = " and ".join(f"`{word}`" for word in self.found)
@@ -406,7 +406,7 @@ class Alignment(Shown):
 
     @cached_property
     def unchecked(self) -> str:
-        """The unchecked part of the symmetry as a sentence, without integers that are renumbered."""
+        """A sentence on the unchecked part of the symmetry, without integers that are renumbered."""
         resolved, evidence = resolve(self.source, self.symmetry), self.source.symmetry_evidence
         if evidence is None or not (resolved.in_file and self.allocations):
             return resolved.caveat
@@ -420,13 +420,13 @@ class Alignment(Shown):
 
     @property
     def group(self) -> Group:
-        """The group of the symmetry on this posterior."""
+        """The group of the symmetry, acting on this posterior."""
         names = {name for block in self.symmetry for name in block.variables}
         return Group(self.symmetry, event_shapes(self.source.posterior, names))
 
     @cached_property
     def relabelled(self) -> Bool[np.ndarray, "chain draw"]:
-        """True for draws whose labels alignment changed."""
+        """Mask of draws whose labels were changed by alignment."""
         lead = self.distance_after.shape
         changed = np.zeros(lead, bool)
         for part, none in zip(self.element, self.group.identity(lead), strict=True):
@@ -438,13 +438,13 @@ class Alignment(Shown):
 
     @cached_property
     def allocations(self) -> Mapping[str, Allocation]:
-        """Integer variables that number components, and are renumbered."""
+        """Integer variables that index components and are renumbered."""
         moved = {name for block in self.symmetry for name in block.variables}
         return allocations_in(self.source, self.element, moved)
 
     @cached_property
     def density(self) -> DensityCheck | None:
-        """The log density of moved draws compared with that of the draws as sampled; None without a log density.
+        """A comparison of the log density before and after alignment; None without a log density.
 
         Raises
         ------
@@ -461,7 +461,7 @@ class Alignment(Shown):
         """The aligned posterior with all its groups; computed on first access.
 
         Statistics of the draws (`lp`, `energy`, ...) are those of the draws as sampled. Permutations, signs and
-        complements do not change them; rescaling changes `lp`, which includes the prior.
+        complements do not change them. Rescaling would change `lp`, which includes the prior.
         """
         tree = self.source.tree.copy()
         also = renumbered(self.source.posterior, self.allocations, self.element)
@@ -476,20 +476,20 @@ class Alignment(Shown):
             schema.ALIGNMENT_SWEEPS: self.sweeps,
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
-        if not resolve(self.source, self.symmetry).in_file:  # the evidence is on another symmetry
+        if not resolve(self.source, self.symmetry).in_file:  # It is on other blocks.
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 
     @cached_property
     def _as_sampled(self) -> dict[str, xr.DataArray]:
-        """The variables of the symmetry, chain and draw first."""
+        """The variables of the symmetry, with axes chain and draw first."""
         every = self.source.posterior
         names = [str(n) for n in every if any(n in block.variables for block in self.symmetry)]
         return {name: every[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
 
     @cached_property
     def _room(self) -> Room:
-        """The moved draws, on disk if the source is large and in a file."""
+        """The moved draws, on disk if the source is a large file."""
         first = self._as_sampled
         chains, draws = next(iter(first.values())).shape[:2]
         filed = any(map(is_in_file, first.values()))
@@ -504,7 +504,7 @@ class Alignment(Shown):
 
     @cached_property
     def _moved(self) -> dict[str, xr.DataArray]:
-        """Every variable of the symmetry, moved by the elements."""
+        """The variables of the symmetry, moved by the elements."""
         made = {}
         for name, values in self._room.group(schema.POSTERIOR).items():
             like = self._as_sampled[name]
@@ -517,7 +517,7 @@ class Alignment(Shown):
         return made
 
     def to_dataset(self) -> xr.Dataset:
-        """Return elements, reference, distances and costs: the group `alignment` of a file."""
+        """Return elements, reference, distances and costs as the group `alignment` of a file."""
         variables: dict[str, Any] = {}
         for place, part in enumerate(self.element):
             for word, array in part._asdict().items():
@@ -560,7 +560,7 @@ class Alignment(Shown):
         return Card("Aligned draws", (*parts, facts, *small), "" if self.converged else "warn")
 
     def to_tree(self) -> xr.DataTree:
-        """Return the aligned posterior with the group `alignment`."""
+        """Return the aligned posterior, including the group `alignment`."""
         tree = self.posterior.copy()
         tree[schema.ALIGNMENT] = xr.DataTree(self.to_dataset())
         close_with(tree, self.posterior)

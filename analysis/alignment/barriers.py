@@ -1,13 +1,13 @@
-"""Networks aligned to one another, their transpositions, and the loss between them.
+"""Alignment of networks to one another, their transpositions, and the loss between them.
 
-Networks are arrays (network, ...) by variable. Alignment is that of Git Re-Basin (Ainsworth, Hayase and Srinivasa
-2023): whole units without scaling, by permutations, and by changes of sign for an odd activation, which transpositions
-do not count. A permutation of n components with c cycles is a product of n - c transpositions and of no fewer (Xiao,
-Liu and Bamler 2023, section 2).
+Networks are arrays (network, ...) by variable. Alignment follows Git Re-Basin (Ainsworth, Hayase and Srinivasa 2023):
+it moves whole units without scaling, by permutations and, for an odd activation, by changes of sign. Sign changes do
+not count as transpositions. A permutation of n components with c cycles is a product of n - c transpositions, and of no
+fewer (Xiao, Liu and Bamler 2023, section 2).
 
 At t between 0 and 1 the weights are (1 - t) first + t second. The barrier is the largest excess of the loss over the
-straight line between the losses of the ends (Frankle et al. 2020); it is 0 if the loss is convex along the line. The
-loss is the mean negative log likelihood of the data, in nats; inferred noise is constant along the line.
+straight line between the losses of the two ends (Frankle et al. 2020). It is 0 if the loss is convex along the line.
+The loss is the mean negative log likelihood of the data, in nats. Inferred noise is constant along the line.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Transpositions(Shown):
-    """Numbers of transpositions of a group element.
+    """The number of transpositions in each part of a group element.
 
     Attributes
     ----------
     layers : tuple of array
-        One array (chain, draw) for each block that permutes, in the symmetry's order; for a network, for each hidden
-        layer.
+        One array (chain, draw) for each block that permutes, in the order of the symmetry. For a network, one for each
+        hidden layer.
     """
 
     layers: tuple[Int[np.ndarray, "*lead"], ...]
@@ -59,8 +59,8 @@ class Transpositions(Shown):
     def _card(self) -> Card:
         total = self.total.ravel()
         words = (
-            f"Draws are {number(np.median(total))} transpositions (median) from the common labelling, and up to "
-            f"{number(total.max())}: exchanges of two components each."
+            f"The median distance of a draw from the common labelling is {number(np.median(total))} transpositions, at "
+            f"most {number(total.max())}. Each transposition exchanges two components."
         )
         rows = tuple(
             (f"block {place}", number(np.median(layer)), number(layer.max()))
@@ -71,7 +71,7 @@ class Transpositions(Shown):
 
     @property
     def total(self) -> Int[np.ndarray, "*lead"]:
-        """The sum over blocks."""
+        """The total number, summed over blocks."""
         return np.asarray(sum(self.layers))
 
 
@@ -81,18 +81,18 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
     Parameters
     ----------
     posterior : Alignment, or posterior
-        The result of `align`; or a posterior, which is aligned first.
+        The result of `align`, or a posterior, which is aligned first.
 
     Returns
     -------
     Transpositions
-        `layers`, an array (chain, draw) for each block that permutes (of a network: each hidden layer), and their
+        `layers`, an array (chain, draw) for each block that permutes (for a network, each hidden layer), and their
         `total`.
 
     Raises
     ------
     ValueError
-        If no symmetry is declared, or none of its blocks permutes components.
+        If no symmetry is declared or found, or no block permutes components.
 
     References
     ----------
@@ -109,7 +109,7 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
 
 
 def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " component"]:
-    """Draw a permutation of exactly `num` transpositions, fewer than `size`; each of them joins two cycles."""
+    """Draw a permutation of exactly `num` < `size` transpositions, each of which joins two cycles."""
     permutation, cycle = np.arange(size), np.arange(size)
     for _ in range(num):
         first = rng.integers(size)
@@ -120,7 +120,7 @@ def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " 
 
 
 def transpositions_of(element: Element) -> Transpositions:
-    """Count the transpositions of a group element; one of its blocks has to permute."""
+    """Count the transpositions of a group element, at least one block of which must permute."""
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ArgumentError(
@@ -139,14 +139,14 @@ _AT_ONCE = 16
 def align_networks(
     model: BayesianNetwork, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
-    """Align networks (network, ...) to one, and count the transpositions by hidden layer (1, network)."""
+    """Align networks (network, ...) to a reference network, and count transpositions by layer (1, network)."""
     return match_weights(blocks_of(model.symmetry, Exchangeable), reference, others)
 
 
 def match_weights(
     symmetry: Symmetry, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
-    """Match weights (network, ...) with those of one network, without scaling, and count the transpositions."""
+    """Match weights (network, ...) with those of a reference network, without scaling, and count transpositions."""
     moved = list(dict.fromkeys(chain.from_iterable(block.variables for block in symmetry)))
     ours, theirs = ({n: v[n][None] for n in moved} for v in (others, reference))
     found = align(ours, symmetry, reference=theirs, scales=dict.fromkeys(moved, 1.0), gauge="keep")
@@ -162,24 +162,24 @@ def as_draws(model: BayesianNetwork, networks: Values) -> xr.Dataset:
 
 
 def distances(reference: Values, others: Values) -> Float[np.ndarray, " network"]:
-    """Measure the Euclidean distances of networks from one, over all variables."""
+    """Compute the Euclidean distance of each network from a reference network, over all variables."""
     apart = [others[name] - reference[name] for name in others]
     return np.sqrt(sum(np.square(a).reshape(len(a), -1).sum(axis=1) for a in apart))
 
 
 def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
-    """Make the loss of networks: the mean negative log likelihood of data, in nats.
+    """Make a function that computes the loss of networks: the mean negative log likelihood of data, in nats.
 
     Raises
     ------
     ValueError
-        If the network infers its noise, without which its weights have no likelihood.
+        If the network infers its noise, because weights alone then have no likelihood.
     """
     if model.infers_noise:
         raise ArgumentError(
-            "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as that of the residuals."
+            "`model` infers its noise; give a network whose likelihood has a `noise_sd`, such as the sd of residuals."
         )
-    import jax  # here: plots of other results do not need it
+    import jax  # Imported late, because few callers need it.
     import jax.numpy as jnp
 
     @jax.jit
@@ -196,25 +196,25 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
 class Barrier:
     """Losses on the lines between pairs of networks."""
 
-    position: Float[np.ndarray, " point"]  # from 0, the first network, to 1, the second
+    position: Float[np.ndarray, " point"]  # From 0 (first network) to 1 (second).
     loss: Float[np.ndarray, "pair point"]
 
     @property
     def excess(self) -> Float[np.ndarray, "pair point"]:
-        """The loss minus the straight line between the losses of the ends."""
+        """The loss minus the straight line between the losses of the two ends."""
         line = np.outer(self.loss[:, 0], 1 - self.position)
         return self.loss - line - np.outer(self.loss[:, -1], self.position)
 
     @property
     def height(self) -> Float[np.ndarray, " pair"]:
-        """The largest excess of each pair; NaN if a loss is NaN."""
+        """The largest excess for each pair; NaN if a loss is NaN."""
         return self.excess.max(axis=1)
 
 
 def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) -> Barrier:
-    """Measure the loss on the line between pairs of networks (pair, *event), at `num_points` points with both ends.
+    """Compute the loss at `num_points` points on the line between pairs of networks (pair, *event).
 
-    `loss` maps weights (pair, *event) to losses (pair,), and is called once per point.
+    The points include both ends. `loss` maps weights (pair, *event) to losses (pair,) and is called once per point.
     """
     position = np.linspace(0.0, 1.0, num_points)
     between = ({n: (1 - t) * first[n] + t * second[n] for n in first} for t in position)
@@ -223,20 +223,20 @@ def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Barriers(Shown):
-    """The loss between pairs of draws, before and after the second is aligned to the first.
+    """The loss between pairs of draws, before and after aligning the second draw to the first.
 
     Attributes
     ----------
     pairs : array (pair, 2, 2)
-        Chain and draw of both ends.
+        Chain and draw of each end.
     as_they_came, aligned : Barrier
-        Losses along the lines, in nats an observation, and their heights.
+        Losses along the lines, in nats per observation, and the heights of the barriers.
     transpositions : array (pair,)
-        Number of exchanges of two hidden units in the alignment, over all layers.
+        Number of exchanges of two hidden units in the alignment, summed over layers.
     layers : array (pair, layer)
-        The same number by hidden layer.
+        Number of these exchanges in each hidden layer.
     most : int
-        Largest possible number: the sum of every layer's units minus one.
+        Largest possible number of exchanges: the sum over layers of the number of units minus one.
     unit : str
         Unit of the loss.
     ends : str
@@ -264,7 +264,7 @@ class Barriers(Shown):
 
     @property
     def sentence(self) -> str:
-        """The result in words."""
+        """A sentence that states the result."""
         before, after = (float(np.median(b.height)) for b in (self.as_they_came, self.aligned))
         count = float(np.median(self.transpositions))
         pairs = f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)} of {self.ends}"
@@ -287,36 +287,35 @@ def barriers(
     num_points: int = 25,
     seed: int = 0,
 ) -> Barriers:
-    """Measure the loss on the straight line between draws, as sampled and with units matched.
+    """Compute the loss along straight lines between draws, before and after matching their units.
 
     Parameters
     ----------
     posterior : DataTree, path, what a sampler returned, or AlignedNetworks
-        Draws of a network's weights, in any form that `diagnose` takes, or networks that `align` has aligned.
+        Draws of a network's weights, in any form that `diagnose` accepts, or networks aligned by `align`.
     loss : callable, optional
         Function from one network (its tree, or a mapping of variables to arrays) to a number; by default the mean
         negative log likelihood of `x` and `y`, for the networks of `ob.networks`.
     pairs : int
-        Number of pairs of draws; from different chains if there are several.
+        Number of pairs of draws. The two draws are from different chains if there are several.
     x : array (obs, in), optional
-        Inputs of the loss; by default the training inputs that the posterior keeps.
+        Inputs of the loss; by default the training inputs stored in the posterior.
     y : array (obs,) or (obs, out), optional
         Labels or targets at `x`.
     num_points : int
-        Points on each line, ends included.
+        Number of points on each line, including the ends.
     seed : int
         Seed of the choice of pairs.
 
     Returns
     -------
     Barriers
-        Losses, heights and transpositions; `ob.plot.barriers` draws them.
+        Losses, heights and transpositions. `ob.plot.barriers` plots them.
 
     Raises
     ------
     ValueError
-        If the posterior does not belong to a network or keeps no data, and no loss or data are given, or a number is
-        invalid.
+        If the posterior has no network or no data and you give neither `loss` nor data, or if a number is invalid.
 
     References
     ----------
@@ -342,15 +341,14 @@ def barriers(
         symmetry, unit, known = resolve(view).equal_modes, "", by_one(loss)
     elif model is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, and a barrier is the rise of the loss between "
-            "networks: give `loss`, a function from a draw's variables to a number, or a posterior whose attribute "
-            "`model` describes a network."
+            f"`{view.argument}` is not the posterior of a network, so there is no default loss. Give `loss`, a "
+            "function from a draw's variables to a number, or a posterior whose attribute `model` describes a network."
         )
     else:
         symmetry = blocks_of(model.symmetry, Exchangeable)
     if not symmetry:
         raise ArgumentError(
-            f"The hidden units of `{view.argument}` have a fixed order (its parametrisation), so there is nothing to "
+            f"The parametrisation of `{view.argument}` fixes the order of the hidden units, so there is nothing to "
             "match: give a posterior with free biases, or declare the symmetry."
         )
     chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
@@ -378,7 +376,7 @@ def barriers(
 
 
 def by_one(loss: Callable[[Any], Any], tree: Callable[[Any], Any] = dict) -> Loss:
-    """Make a loss of several networks from the loss of one, which takes a `tree` of arrays."""
+    """Make a loss of several networks from the loss of a single network, which takes a `tree` of arrays."""
 
     def losses(values: dict[str, np.ndarray]) -> np.ndarray:
         each = (dict(zip(values, one, strict=True)) for one in zip(*values.values(), strict=True))
@@ -390,7 +388,7 @@ def by_one(loss: Callable[[Any], Any], tree: Callable[[Any], Any] = dict) -> Los
 def _of_trees(
     found: AlignedNetworks, loss: Callable[[Any], Any], pairs: int, num_points: int, seed: int
 ) -> Barriers:
-    """Measure barriers between aligned networks, for all pairs or some of them."""
+    """Compute barriers between aligned networks, for all pairs or a random selection."""
     every = np.array(list(combinations(range(len(found.layouts)), 2)))
     if len(every) > pairs:
         every = np.random.default_rng(seed).choice(every, pairs, replace=False)
@@ -427,15 +425,15 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
     assert model is not None
     if (x is None) != (y is None):
         raise ArgumentError(
-            "`x` and `y` belong together: give both, or neither for the data that the posterior keeps."
+            "`x` and `y` belong together: give both, or neither to use the data stored in the posterior."
         )
     x, y = (view.x, view.y) if x is None else (x, y)
     points = None if x is None else Points.of(model, x, y)
     if points is None or points.y is None:
         raise ArgumentError(
-            f"`{view.argument}` keeps no data to compute the loss on: give `x` and `y`."
+            f"`{view.argument}` contains no data for computing the loss: give `x` and `y`."
         )
-    if model.infers_noise:  # use the posterior's geometric mean along the whole line
+    if model.infers_noise:  # Fix the noise at its posterior geometric mean.
         sigma = float(np.exp(np.log(view.values("sigma")).mean()))
         model = replace(model, likelihood=Gaussian(noise_sd=sigma))
     return network_loss(model, points.x, points.y)
@@ -444,7 +442,7 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
 def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarray:
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
-        raise ArgumentError(f"`{view.argument}` holds one draw, and a line needs two: give more.")
+        raise ArgumentError(f"`{view.argument}` has one draw, but a line needs two: give more.")
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):
         if chains > 1:

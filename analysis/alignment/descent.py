@@ -1,30 +1,30 @@
-"""Find the elements that bring draws closest to a reference, block by block for many draws at once.
+"""Search for the elements that bring draws closest to a reference, block by block for many draws at once.
 
 A block is solved in one of three ways:
 
-- if each variable moves along one axis, it is a linear assignment problem, exact at any size;
+- if each variable moves along one axis, the block is a linear assignment problem, solved exactly at any size;
 - a permutation on two axes of one array, or a complement, is a quadratic problem. If the block has at most 5040
-  elements (7 components without flips), all are tried, which is exact;
-- larger blocks are assigned axis by axis while that lowers the cost. Then, up to 64 components, the best exchange of
-  two places, or change of one sign, is made as long as one lowers the cost. This ends in a local optimum, so such draws
-  are matched from several starts.
+elements (7 components without flips), all elements are tried, which is exact;
+- larger blocks are assigned axis by axis as long as this lowers the cost. With up to 64 components, the best exchange
+of two places or change of one sign follows, as long as there is one that lowers the cost. This ends in a local optimum,
+so such draws are matched from several starts.
 
 Linear assignment: costs are (draw, place, component), and entry j of an assignment is the component at place j. A draw
-keeps its assignment unless another one is better by more than rounding, so that equal costs never move it. If the
-cheapest places of all components are different, they are the optimum. The rest is solved by
+keeps its assignment unless another assignment is better by more than rounding error, so equal costs never move it. If
+the cheapest places of all components are different, they are the optimum. Other draws are solved by
 `scipy.optimize.linear_sum_assignment` (Crouse 2016).
 
-One sweep gives every block its best element in turn. A block is settled until a block that shares a variable with it
-moves. A single block is solved exactly; blocks that share a variable end in a local optimum (Ainsworth, Hayase and
-Srinivasa 2023, algorithm 1), so that random starts may help.
+One sweep gives every block its best element in turn. A block then stays settled until a block that shares a variable
+with it moves. A single block is solved exactly. Blocks that share variables end in a local optimum (Ainsworth, Hayase
+and Srinivasa 2023, algorithm 1), so random starts may help.
 
-A mean or a diagonal Gaussian is estimated from the aligned draws in turn with the elements: k-means with one cluster
-modulo the group, or Stephens's (2000) algorithm for a Gaussian. The mean is defined up to one element of the group,
-which is fixed so that the components of the first start keep their labels.
+A mean or a diagonal Gaussian is estimated from the aligned draws, alternating with the elements. This is k-means with
+one cluster modulo the group, or Stephens's (2000) algorithm for a Gaussian. The mean is defined only up to a group
+element. It is chosen such that the components of the first start keep their labels.
 
-The first element of a draw does not depend on how its components are numbered: blocks are solved one after the other,
-each only on variables whose other axes are settled, or by sorted entries if there are none. So descent gives the same
-result for every labelling of the input.
+The first element of a draw does not depend on the numbering of its components. Blocks are solved one after the other,
+each using only variables whose other axes are settled, or sorted entries if there are none. So the result is the same
+for every labelling of the input.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ from .features import Features
 MOST_ELEMENTS = 5040
 ELEMENTS_AT_ONCE = 512
 _CACHE = 2**20
-"""Bytes of cost matrices that are computed together, so that they stay in the cache of a core."""
+"""Bytes of cost matrices to compute at a time, so that they stay in the cache of a core."""
 Values = Mapping[str, np.ndarray]
 
 
 def solve(values: Values, block: Block, part: Part, reference: AlignmentReference) -> Part:
     """Return the best part of an element of an `Exchangeable` or `Complement` block for draws (draw, *event).
 
-    All other blocks have moved the draws already. `part` is the present part.
+    The draws are already moved by all other blocks. `part` is the current part.
     """
     shapes = {name: values[name].shape[1:] for name in block.variables}
     way = method(block, shapes)
@@ -104,7 +104,7 @@ def _assign(
 
 
 def _enumerate(values: Values, block: Block, reference: AlignmentReference) -> Part:
-    """Try every element; instead of moving a draw by g, move the reference by the inverse of g."""
+    """Try every element. Instead of moving a draw by g, move the reference by the inverse of g."""
     group = Group((block,), {name: values[name].shape[1:] for name in block.variables})
     elements = list(group.elements())
     best_cost = np.full(len(next(iter(values.values()))), np.inf)
@@ -141,7 +141,7 @@ def _costs_of_all(
 def _exchange(
     values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
-    """Assign axis by axis, then exchange two places or change a sign, while that lowers the cost."""
+    """Assign axis by axis, then exchange two places or change a sign, as long as this lowers the cost."""
     names = block.variables
 
     def cost(of: Permuted) -> np.ndarray:
@@ -156,7 +156,7 @@ def _exchange(
         moving = bool(better.any())
     if size > MOST_EXCHANGED:
         return part
-    # Each step is an order and signs: an exchange of two places, or a change of one sign.
+    # A step is an order with signs: it exchanges two places or changes one sign.
     steps = list[tuple[np.ndarray, np.ndarray]]()
     for pair in combinations(range(size), 2):
         order = np.arange(size)
@@ -181,7 +181,7 @@ def _exchange(
 def _axis_by_axis(
     values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
-    """Assign components as if every axis moved alone, while `part` moves the other axes of the variable."""
+    """Assign components as if every axis moved on its own, with the other axes already moved by `part`."""
     seen, mean, weight, axes, flips = {}, {}, {}, {}, []
     for name, places in block.axes.items():
         for axis in axes_of(places):
@@ -197,20 +197,20 @@ def _axis_by_axis(
 
 
 MOST_EXCHANGED = 64
-"""Most components for which exchanges are tried."""
+"""Maximum number of components for which exchanges are tried."""
 
 
 def assign(
     costs: Float[np.ndarray, "draw place component"], present: Int[np.ndarray, "draw place"]
 ) -> Int[np.ndarray, "draw place"]:
-    """Solve one assignment problem per draw; the present assignment stays unless another one is better."""
+    """Solve one assignment problem per draw. Keep the current assignment unless another one is better."""
     cheapest = costs == costs.min(axis=1, keepdims=True)
     best = cheapest.argmax(axis=2)
-    certain = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)  # all places differ
+    certain = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)  # All places are different.
     for row in np.flatnonzero(~certain):
-        from scipy.optimize import linear_sum_assignment  # here: most alignments do not need it
+        from scipy.optimize import linear_sum_assignment  # Rarely needed.
 
-        # Rows are places: SciPy is faster if rows rather than columns differ by constants.
+        # Rows are places, because SciPy is faster if rows differ by constants than if columns do.
         best[row] = linear_sum_assignment(costs[row])[1]
     before, after = _taken(costs, present), _taken(costs, best)
     rounding = 8 * np.finfo(costs.dtype).eps * (np.abs(before) + np.abs(after)).sum(axis=1)
@@ -224,15 +224,15 @@ def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
 
 Flags = Bool[np.ndarray, "draw block"]
 _MOST = 0.75
-"""Share of open draws above which all draws are solved, which saves a copy."""
+"""Share of unsettled draws above which all draws are solved, which saves a copy."""
 
 
 def improve(
     symmetry: Symmetry, values: Values, reference: AlignmentReference, parts: Parts, settled: Flags
 ) -> Parts:
-    """Solve every open block, one after the other, for draws (draw, *event) as sampled.
+    """Solve all unsettled blocks one after the other, for draws (draw, *event) as sampled.
 
-    `settled` (draw, block) marks solved blocks and is updated in place.
+    `settled` (draw, block) marks the solved blocks. It is updated in place.
     """
     parts = copy(parts)
     for place, block in enumerate(symmetry):
@@ -252,7 +252,7 @@ def improve(
 
 
 def neighbours(symmetry: Symmetry, place: int) -> list[int]:
-    """Return the blocks that share a variable with a block."""
+    """Return the numbers of the blocks that share a variable with a block."""
     own = set(symmetry[place].variables)
     return [p for p, block in enumerate(symmetry) if p != place and own & set(block.variables)]
 
@@ -265,7 +265,7 @@ def solve_among(
     parts: Parts,
     reference: AlignmentReference,
 ) -> Part:
-    """Solve one block, or its restriction to some variables, for draws as sampled; the other blocks stay."""
+    """Solve one block, or its restriction to some variables, for draws as sampled. Keep the other blocks."""
     seen = dict(values) | move(values, symmetry, parts, block.variables, without=place)
     return solve(seen, block, parts[place], reference)
 
@@ -273,7 +273,7 @@ def solve_among(
 def first_parts(
     values: Values, symmetry: Symmetry, reference: AlignmentReference
 ) -> tuple[Parts, list[bool]]:
-    """Match draws (draw, *event) with a reference, block after block; also return which blocks are settled."""
+    """Match draws (draw, *event) with a reference, block by block. Also return which blocks are settled."""
     num = len(next(iter(values.values())))
     shapes = {name: array.shape[1:] for name, array in values.items()}
     parts = list(Group(symmetry, shapes).identity((num,)))
@@ -290,7 +290,7 @@ def first_parts(
             solved = solve_among(symmetry, place, block, values, tuple(beside), reference)
         else:
             solved = _by_signature(values, symmetry[place], reference, parts[place])
-        # A block that was solved without its flipped variables keeps its signs.
+        # If a block was solved without its flipped variables, keep its signs.
         arrays: Any = [b if a is None else a for a, b in zip(solved, parts[place], strict=True)]
         parts[place] = type(solved)(*arrays)
         settled[place] = len(free) == len(symmetry[place].variables)
@@ -301,7 +301,7 @@ def first_parts(
 def _settled(
     symmetry: Symmetry, place: int, waiting: list[int], shapes: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-    """Return the variables of a block that no waiting block moves, and that make an easy problem."""
+    """Return variables of a block that give an easy problem and are not moved by a waiting block."""
     block = symmetry[place]
     others = {n for p in waiting if p != place for n in symmetry[p].variables}
     free = [name for name in block.variables if name not in others]
@@ -314,7 +314,7 @@ def _settled(
 
 
 def _by_signature(values: Values, block: Block, reference: AlignmentReference, part: Part) -> Part:
-    """Match components by their sorted entries, which no other block changes."""
+    """Match components by their sorted entries, which other blocks do not change."""
     if not block.axes:
         return part
     seen, means, weights = {}, {}, {}
@@ -338,9 +338,9 @@ _AT_A_STRETCH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class MatchingProblem:
-    """Features, the rule of their alignment, and the workers that process draws.
+    """Features, the alignment rule, and the workers that process draws.
 
-    `report` is called with the number of processed draws.
+    `report` is called with the number of draws processed.
     """
 
     features: Features
@@ -355,11 +355,11 @@ class MatchingProblem:
 
     @property
     def group(self) -> Group:
-        """The group of the features."""
+        """The group that acts on the features."""
         return Group(self.symmetry, self.features.shapes)
 
     def go_through[T](self, num: int, piece: Callable[[slice], T]) -> Iterator[T]:
-        """Process draws in stretches of about a second, so that progress shows and memory is limited."""
+        """Process draws in stretches of about one second, which allows progress reports and limits memory."""
         for first in range(0, num, self._stretch):
             length = min(self._stretch, num - first)
 
@@ -385,9 +385,9 @@ class MatchingProblem:
 
     @cached_property
     def _stretch(self) -> int:
-        """Draws between two reports, from the cost of an assignment and of the rest of a sweep."""
+        """Number of draws between two reports, estimated from the cost of a sweep."""
         shapes = self.features.shapes
-        each = sum(math.prod(shape) for shape in shapes.values())  # in moves of one number
+        each = sum(math.prod(shape) for shape in shapes.values())  # The unit is moving one number.
         for block in self.symmetry:
             size = block.size(shapes)
             if method(block, shapes) == "enumeration":
@@ -398,7 +398,7 @@ class MatchingProblem:
 
     @property
     def exact(self) -> bool:
-        """Check whether one sweep finds the optimum for a fixed reference."""
+        """Check whether one sweep is enough to find the optimum for a fixed reference."""
         return not any(
             neighbours(self.symmetry, place) or method(block, self.features.shapes) == "exchange"
             for place, block in enumerate(self.symmetry)
@@ -407,7 +407,7 @@ class MatchingProblem:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """The result of a sweep: elements, costs, moved draws, and settled blocks."""
+    """The result of a sweep: elements, costs, masks of moved draws and of settled blocks."""
 
     parts: Parts
     cost: Float[np.ndarray, " draw"]
@@ -423,10 +423,10 @@ def sweep(
     same: bool = False,
     moments: Moments | None = None,
 ) -> Swept:
-    """Match every draw with the reference once, from an earlier sweep (`before`) or for the first time.
+    """Match every draw with the reference once, starting from an earlier sweep (`before`) if given.
 
-    With `same`, the earlier sweep had the same reference, so that settled blocks stay. The aligned draws are added to
-    `moments`.
+    `same` means that the earlier sweep had the same reference, so its settled blocks are kept. The aligned draws are
+    added to `moments`.
     """
     features = problem.features
     total = features.total
@@ -476,7 +476,7 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Draws matched with a reference: the last sweep, costs by sweep, and convergence."""
+    """Draws matched with a reference: the last sweep, the mean cost of each sweep, and convergence."""
 
     swept: Swept
     reference: AlignmentReference
@@ -487,7 +487,7 @@ class Matched:
 def match(problem: MatchingProblem, reference: AlignmentReference, seed: int) -> Matched:
     """Match every draw with a fixed reference, from each of the rule's starts.
 
-    One start suffices if blocks are solved exactly. Random starts do not depend on the chunks.
+    One start is enough if blocks are solved exactly. Random starts do not depend on the chunks.
     """
     best = _descend(problem, reference, sweep(problem, reference, None))
     if problem.exact:
@@ -499,7 +499,7 @@ def match(problem: MatchingProblem, reference: AlignmentReference, seed: int) ->
         nothing = np.zeros_like(best.swept.settled)
         everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
         again = _descend(problem, reference, everywhere)
-        # Each draw keeps its cheaper element.
+        # Keep the cheaper element for each draw.
         better = again.swept.cost < best.swept.cost * (1 - 1e-12)
         parts = copy(best.swept.parts)
         put(parts, better, take(again.swept.parts, better))
@@ -526,16 +526,16 @@ def _descend(problem: MatchingProblem, reference: AlignmentReference, swept: Swe
 def iterate(
     problem: MatchingProblem, scales: Mapping[str, float], starts: tuple[int, ...]
 ) -> Matched:
-    """Align draws with their own mean or diagonal Gaussian, starting from some of the draws."""
+    """Align draws with their own mean or diagonal Gaussian, starting from the draws `starts`."""
     seed = problem.rule.seed
     best, *others = (
         _run(problem, scales, start, seed + number) for number, start in enumerate(starts)
     )
     for run in others:
-        # Replace the result only if the gain exceeds rounding.
+        # Replace the result only if the gain exceeds rounding error.
         if run.trace[-1] < best.trace[-1] - 1e-9 * abs(best.trace[-1]):
             best = run
-    # Move everything by one element, so that the first start keeps its labels.
+    # Move everything by the same element, so that the first start keeps its labels.
     group, symmetry, reference = problem.group, problem.symmetry, best.reference
     back = group.inverse(take(best.swept.parts, slice(starts[0], starts[0] + 1)))
     every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)

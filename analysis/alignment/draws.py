@@ -1,19 +1,19 @@
 """Draws in chunks, the threads that process them, and the elements that move them.
 
-A chunk is a slice of all draws, chains one after the other (chain 0 first); its arrays are (draw, *event). A chunk
-covers whole chains or lies within one, so that a file that is opened but not loaded is read piece by piece. Nothing
-here writes to the posterior.
+A chunk is a slice of all draws, with chains one after the other (chain 0 first). Its arrays are (draw, *event). A chunk
+covers whole chains or lies within one chain, so a file that is opened but not loaded is read piece by piece. This
+module never writes to the posterior.
 
-NumPy and SciPy release the interpreter's lock while they compute. One matrix product per draw is too small for the
-threads of a BLAS library (at 512 units two threads took 30 ms of processor time, one took 5 ms), so BLAS is limited to
-one thread while draws are processed. That setting applies to the whole process. The libraries are looked up once,
-because that takes longer than a small alignment.
+NumPy and SciPy release the interpreter's lock while they compute. The matrix product of one draw is too small for a
+multithreaded BLAS library: with 512 units, two threads took 30 ms of processor time and one thread 5 ms. So BLAS is
+limited to one thread, in the whole process, while draws are processed. The libraries are looked up only once, because
+the search takes longer than a small alignment.
 
-`Group.act` moves everything; `move` shows a block its variables as all *other* blocks have moved them. Permuting blocks
-act on different axes and commute, so each block's part of an element can be replaced on its own.
+`Group.act` moves draws by all blocks, `move` can leave out one block to solve it. Permuting blocks act on different
+axes and commute, so each block's part of an element can be replaced independently.
 
-Integers that number components, such as allocations, are renumbered. They are recognised by the draws: their values
-are numbers of components, counted from 0 or 1, and relabelled draws agree more with each other.
+Integers that index components, such as allocations, are renumbered. Their draws reveal them: the values are component
+numbers, counted from 0 or 1, and relabelled draws agree more with each other.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from onebasin.posteriors.view import View
 Arrays = dict[str, np.ndarray]
 
 MAX_BYTES = 2**25
-"""Default limit of the memory for a chunk with all of its results, in bytes."""
+"""Default memory limit in bytes for a chunk and all its results."""
 
 
 @dataclass(frozen=True, eq=False)
 class DrawReader:
-    """The variables `names` of a posterior that a symmetry moves, in memory or not.
+    """A reader for the variables `names` that a symmetry moves, in memory or in a file.
 
-    A chunk with all of its results takes about `max_bytes`; `extra` is the number of further results per draw.
-    Variables must hold real numbers and have the axes chain and draw.
+    A chunk and all its results take about `max_bytes`; `extra` is the number of further results per draw. Variables
+    must be real numbers with the axes chain and draw.
     """
 
     dataset: xr.Dataset
@@ -62,31 +62,31 @@ class DrawReader:
     extra: int = 0
 
     def __post_init__(self) -> None:
-        """Check the variables and the budget."""
+        """Check the variables and the memory limit."""
         check_count("max_bytes", self.max_bytes)
         for name in self.names:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
                     f"`symmetry` moves {name}, which `{self.argument}` does not have (it has {there}); declare the "
-                    "symmetry of this model, or keep the variable."
+                    "symmetry of this model, or store the variable."
                 )
         if self.variables and not self.total:
             raise ArgumentError(f"`{self.argument}` has no draws; give at least one.")
 
     @property
     def lead(self) -> tuple[int, int]:
-        """Number of chains, and of draws in each."""
+        """Number of chains and of draws per chain."""
         return self.dataset.sizes["chain"], self.dataset.sizes["draw"]
 
     @property
     def total(self) -> int:
-        """Number of draws of all chains."""
+        """Number of draws in all chains."""
         return math.prod(self.lead)
 
     @cached_property
     def variables(self) -> dict[str, xr.DataArray]:
-        """The variables, chain and draw first."""
+        """The variables, with axes chain and draw first."""
         return {name: checked(self.dataset[name], self.argument) for name in self.names}
 
     @property
@@ -98,10 +98,10 @@ class DrawReader:
     def chunks(self) -> tuple[slice, ...]:
         """All chunks, in order."""
         entries = sum(math.prod(shape) for shape in self.shapes.values())
-        # Allow for copies of the draws; matrices of costs are made for a few draws at a time.
+        # Allow for copies of the draws. Cost matrices are computed for few draws at a time, so they need little.
         at_most = max(1, self.max_bytes // (8 * 5 * (entries + self.extra)))
         draws = self.lead[1]
-        length = at_most // draws * draws or at_most  # whole chains, or a part of one
+        length = at_most // draws * draws or at_most  # Whole chains, or part of one.
         span = max(length, draws)
         return tuple(
             slice(start, min(start + length, base + span, self.total))
@@ -110,7 +110,7 @@ class DrawReader:
         )
 
     def read(self, chunk: slice) -> Arrays:
-        """Return a chunk's arrays (draw, *event)."""
+        """Return the arrays (draw, *event) of a chunk."""
         chain, draw = divmod(chunk.start, self.lead[1])
         chains = slice(chain, -(-chunk.stop // self.lead[1]))
         draws = slice(draw, draw + chunk.stop - chunk.start)
@@ -120,7 +120,7 @@ class DrawReader:
         }
 
     def read_one(self, row: int) -> Arrays:
-        """Return one draw's arrays (*event)."""
+        """Return the arrays (*event) of one draw."""
         chain, draw = divmod(row, self.lead[1])
         return {name: _real(v[chain, draw].values) for name, v in self.variables.items()}
 
@@ -132,9 +132,8 @@ class DrawReader:
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
-                        f"{name} in `{self.argument}` is not finite, first in chain {chain}, draw {draw}: no "
-                        "distance is defined there. Find out why the model produces such values, or leave those "
-                        "draws out."
+                        f"{name} in `{self.argument}` is not finite, first in chain {chain}, draw {draw}, so distances "
+                        "are not defined. Find out why the model produces such values, or leave out those draws."
                     )
 
 
@@ -144,7 +143,7 @@ def _real(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """A pool of threads, or the current thread alone."""
+    """A pool of threads, or only the current thread."""
 
     pool: Executor | None = None
     count: int = 1
@@ -152,7 +151,7 @@ class Workers:
     def over[T](self, num: int, function: Callable[[slice], T]) -> Iterator[T]:
         """Call a function with slices that cover `num` draws, and yield its results in order.
 
-        Threads start at once, before the results are read.
+        Threads start immediately, before results are read.
         """
         edges = [num * k // self.count for k in range(self.count + 1)]
         pieces = [slice(a, b) for a, b in pairwise(edges) if b > a]
@@ -164,7 +163,7 @@ class Workers:
         chunks: Sequence[slice],
         function: Callable[[slice, slice, V], T],
     ) -> Iterator[T]:
-        """Call a function with the rows of each piece, its place in a chunk, and the chunk's values, in order."""
+        """Call a function for each piece, in order, with its rows, its place in the chunk, and the chunk's values."""
         for chunk in chunks:
             values = read(chunk)
 
@@ -176,7 +175,7 @@ class Workers:
 
 @contextmanager
 def workers(threads: int | None = None) -> Iterator[Workers]:
-    """Start threads, by default one per core."""
+    """Start worker threads, by default one per core, and stop them at the end."""
     if threads is not None:
         check_count("threads", threads, most=1024)
     count = threads or available_cores()
@@ -212,12 +211,12 @@ def stack(parts: Sequence[Part]) -> Part:
 
 
 def copy(parts: Parts) -> Parts:
-    """Copy parts, so that their arrays can be overwritten."""
+    """Copy parts so that their arrays can be overwritten."""
     return tuple(on_arrays(part, np.array) for part in parts)
 
 
 def flatten(element: Element) -> Parts:
-    """Put chains one after the other: (chain, draw, ...) becomes (draw, ...)."""
+    """Merge the axes chain and draw: (chain, draw, ...) becomes (draw, ...)."""
     return tuple(on_arrays(part, lambda a: a.reshape(-1, *a.shape[2:])) for part in element)
 
 
@@ -229,9 +228,9 @@ def move(
     *,
     without: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """Move draws (draw, *event) by every permuting or complementing block except number `without`.
+    """Move draws (draw, *event) by all permuting or complementing blocks except block number `without`.
 
-    Variables that do not move are not copied.
+    Variables that do not move are returned without a copy.
     """
     moved = {name: values[name] for name in names}
     for place, (block, part) in enumerate(zip(symmetry, parts, strict=True)):
@@ -241,7 +240,7 @@ def move(
 
 
 def _moves_nothing(part: Part) -> bool:
-    """Check whether all permutations are the identity, which is faster than to copy draws."""
+    """Check whether all permutations are the identity, which is faster than copying draws."""
     if not isinstance(part, Permuted):
         return False
     order, signs = part
@@ -250,7 +249,7 @@ def _moves_nothing(part: Part) -> bool:
 
 
 def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:
-    """Return the blocks and parts that move variances, which have no sign and no complement."""
+    """Return the blocks and parts as they act on variances, which have no sign or complement."""
     moving = (block.of_variances(part) for block, part in zip(symmetry, parts, strict=True))
     kept = [each for each in moving if each is not None]
     return tuple(block for block, _ in kept), tuple(part for _, part in kept)
@@ -261,7 +260,7 @@ def count_transpositions(
 ) -> Int[np.ndarray, "*lead"]:
     """Count the transpositions of permutations of n components: n minus the number of cycles."""
     size = permutation.shape[-1]
-    # Find the smallest number in each component's cycle: after k rounds, among the next 2^k components.
+    # Find the smallest number in each component's cycle. After k rounds, it is the smallest of the next 2^k components.
     smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
     for _ in range(max(size - 1, 0).bit_length()):
         smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))
@@ -271,20 +270,20 @@ def count_transpositions(
 
 
 LOOKED_AT = 200
-"""Most draws of a chain in which allocations are searched for."""
+"""Maximum number of draws per chain in which to search for allocations."""
 GAIN = 0.02
-"""Smallest rise of the share of pairs of draws that agree."""
+"""Smallest increase in the share of agreeing pairs of draws that identifies an allocation."""
 
 
 class Allocation(NamedTuple):
-    """The block whose components an integer numbers, and the number of its first component."""
+    """The number of the block whose components an integer indexes, and the index of the first component."""
 
     block: int
     first: int
 
 
 def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, Allocation]:
-    """Find integer variables that number the components of a block and that no block moves."""
+    """Find integer variables that index the components of a block and are not moved themselves."""
     rows = np.arange(0, view.num_draws, -(-view.num_draws // LOOKED_AT))
     found: dict[str, Allocation] = {}
     for name, variable in view.arrays.items():
@@ -309,7 +308,7 @@ def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, A
 def renumbered(
     dataset: xr.Dataset, allocations: Mapping[str, Allocation], element: Element
 ) -> dict[str, xr.DataArray]:
-    """Renumber allocations by the components after alignment."""
+    """Renumber allocations to match the components after alignment."""
     out = {}
     for name, (block, first) in allocations.items():
         drawn = dataset[name].transpose(*schema.SAMPLE_DIMS, ...)
@@ -331,7 +330,7 @@ def _renumbered(
 
 
 def _agreement(drawn: Num[np.ndarray, "chain draw *event"]) -> float:
-    """Return the share of pairs of draws with equal numbers, averaged over entries."""
+    """Return the share of pairs of draws that have equal values, averaged over entries."""
     flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
     numbers = range(int(flat.min()), int(flat.max()) + 1)
     return float(sum(((flat == k).mean(axis=0) ** 2).mean() for k in numbers))

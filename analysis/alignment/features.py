@@ -1,22 +1,22 @@
-"""Features for matching: a posterior's weights, or the activations of a network's hidden units.
+"""Features for matching: the weights of a posterior, or the activations of a network's hidden units.
 
-Features are arrays (draw, *event) with their own symmetry: that of the weights without scalings and rotations, which
-are divided out first; or that of activations, in which hidden layer l is one variable (obs, hidden) that its block
-permutes, whatever the labels of earlier layers (Ainsworth, Hayase and Srinivasa 2023, section 3.1).
+Features are arrays (draw, *event) with their own symmetry. For weights, it has no scalings and rotations, which are
+removed first. For activations, hidden layer l is one variable (obs, hidden) that its block permutes, independently of
+the labels of earlier layers (Ainsworth, Hayase and Srinivasa 2023, section 3.1).
 
-Units: results do not depend on the zero or the size of a feature. Every feature is centred, without changing the
-symmetry, and divided by a power of two near its spread: the root mean square about the mean of exchangeable entries
-(about 0 if signs may flip, about 1/2 if a value may become its complement).
+Units: results do not depend on the origin or size of a feature. Every feature is centred in a way that keeps the
+symmetry and divided by a power of two near its spread. The spread is the root mean square about the mean of
+exchangeable entries (about 0 if signs may flip, about 1/2 if a value may become its complement).
 
 Gauges choose the factor by which a `Rescalable` block multiplies a unit's incoming weights and divides its outgoing
-weights: ``balanced``, |incoming| = |outgoing|, which minimises the sum of squares on the orbit; ``unit``,
+weights. ``balanced`` gives |incoming| = |outgoing|, which minimises the sum of squares on the orbit. ``unit`` gives
 |incoming| = 1 (Pourzanjani, Jiang and Petzold 2017, section 3.2). Deep networks are balanced layer by layer until
-nothing changes. A unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
+nothing changes. A unit with a norm of zero does not change. Scaling preserves the likelihood but not the prior.
 
-Rotations make the loadings of every draw simple (varimax) before components are matched. To turn every draw to a
-common mean (Procrustes) would make standard deviations too small. Varimax uses one draw alone and leaves the order and
-signs of components open (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its optimum must be clear;
-nearly spherical loadings have no clear optimum.
+Rotations give the loadings of every draw a simple structure (varimax) before components are matched. Rotating every
+draw to a common mean (Procrustes) would make standard deviations too small. Varimax uses each draw separately and does
+not determine the order and signs of components (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its
+optimum must be clear, which it is not for nearly spherical loadings.
 """
 
 from __future__ import annotations
@@ -70,29 +70,29 @@ if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
 CLEAR = 15.0
-"""Largest turn of draws about the mean, in degrees, in the plane of two components; 26 means no information."""
+"""Largest rotation of draws about the mean, in degrees, in the plane of two components; 26 means no information."""
 ELSEWHERE = 0.2
-"""Largest share of draws with a best optimum away from the mean."""
+"""Largest share of draws whose best optimum is not the one near the mean."""
 STARTS = 10
-"""Number of random starts for the mean's loadings."""
+"""Number of random starts for the loadings of the mean."""
 BETTER = 1e-6
-"""Relative gain of the criterion above which an optimum is different."""
+"""Relative gain in the criterion above which an optimum counts as better."""
 _LEAST, _MOST, _WORK = 16, 200, 5e7
 
 
 class UnclearRotation(ArgumentError):
-    """Loadings for which varimax has no clear optimum; `reason` is a sentence without the argument's name."""
+    """Error for loadings without a clear varimax optimum. `reason` is a sentence without the argument's name."""
 
     def __init__(self, argument: str, reason: str) -> None:
         super().__init__(
             f"`{argument}` cannot be aligned by a rotation. {reason} Use quantities that no rotation changes, such as "
-            "L L' of loadings L; or fix the rotation in the model: loadings with zeros above a positive diagonal."
+            "L L' of loadings L. Or fix the rotation in the model: loadings with zeros above a positive diagonal."
         )
         self.reason = reason
 
 
 def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
-    """Find rotations, close to each other, that make the loadings of all draws simple."""
+    """Find rotations, close to each other, that give the loadings of all draws a simple structure."""
 
     def one(row: int) -> Loadings:
         draw = reader.read_one(row)
@@ -102,8 +102,8 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
     some = np.concatenate([one(int(row)) for row in chosen])
-    # Rotate the mean of draws that are turned to each other to the best optimum of some random starts. Order its
-    # components by size, with positive sums of cubes.
+    # Rotate the draws to each other, and their mean to the best optimum from some random starts. Order the components
+    # of the mean by size, and make their sums of cubes positive.
     mean = procrustes(some)[0].mean(axis=0)
     starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
     every = np.broadcast_to(mean, (len(starts), *mean.shape))
@@ -123,7 +123,7 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
         draws = {block.loadings: _of_size_one(values[block.loadings][within])}
         return simple(_loadings(draws, block, np.float32))
 
-    own = replace(reader, names=(block.loadings,))  # does not read the scores
+    own = replace(reader, names=(block.loadings,))  # The scores are not needed.
     return Rotated(np.concatenate(list(team.through(own.read, reader.chunks, piece))))
 
 
@@ -141,29 +141,29 @@ def why_unclear(
     loadings: str,
     team: Workers,
 ) -> str:
-    """Explain in a sentence why draws disagree on the rotation; empty if they agree.
+    """Explain why draws disagree on the rotation. Return "" if they agree.
 
-    Loadings (draw, component, row) are as sampled; `turns` make them simple near a mean.
+    `draws` are loadings (draw, component, row) as sampled. `turns` are rotations that make them simple, near a mean.
     """
     simple = turns @ draws
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
     sines = (about - np.swapaxes(about, 1, 2)) / 2
     angles = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
-    degrees = np.sqrt((angles**2).mean(axis=0))  # in the plane of two components
+    degrees = np.sqrt((angles**2).mean(axis=0))  # In the plane of two components.
     if (worst := float(degrees.max(initial=0.0))) > CLEAR:
         open_ = int((degrees > CLEAR).any(axis=0).sum())
         return (
-            f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
-            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 means no information). This concerns "
+            f"Varimax has no clear optimum: in the plane of two components of {loadings}, draws are rotated by "
+            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 means no information). This affects "
             f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, the data cannot distinguish "
-            "so many components, or the variable named first does not hold loadings."
+            "this many components, or the variable named first does not contain loadings."
         )
     best = criterion(_shared(draws, _random(len(draws), draws.shape[1]), team) @ draws)
     elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
     if elsewhere > ELSEWHERE:
         return (
-            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings} the best one is not near "
-            f"the mean ({ELSEWHERE:.0%} are allowed)."
+            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings}, the best optimum is not "
+            f"near the mean ({ELSEWHERE:.0%} are allowed)."
         )
     return ""
 
@@ -176,7 +176,7 @@ def _of_size_one(draws: np.ndarray) -> np.ndarray:
 
 
 def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
-    """Climb from random starts, in parallel."""
+    """Maximise the criterion from given starts, in parallel."""
     sized = _of_size_one(loadings)
     climbed = team.over(len(starts), lambda within: refine(sized[within], starts[within]))
     return np.concatenate(list(climbed))
@@ -187,14 +187,14 @@ def _random(count: int, size: int) -> Rotations:
 
 
 _STEPS = 64
-"""Least number of distinct doubles within one spread."""
+"""Minimum number of distinct doubles within the spread of a feature."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureUnits:
     """A centre (*event) and a unit, a power of two, for each feature.
 
-    `spread` is the root mean square before the change of units; 0 if the feature never varies.
+    `spread` is the root mean square in the original units, or 0 if the feature never varies.
     """
 
     centre: Mapping[str, np.ndarray]
@@ -210,17 +210,17 @@ class FeatureUnits:
         }
 
     def back(self, values: Mapping[str, np.ndarray]) -> Arrays:
-        """Convert values, such as a mean, back from these units."""
+        """Convert values, such as a mean, back to the original units."""
         return {n: np.asarray(self.centre[n] + self.unit[n] * v) for n, v in values.items()}
 
     def scales_into(self, scales: Mapping[str, float]) -> dict[str, float]:
-        """Convert scales to these units; reject a scale so far from the draws' spread that its square overflows."""
+        """Convert scales to these units. Reject a scale so far from the draws' spread that squares overflow."""
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
-                    f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by {self.unit[name]:.3g}, so squared "
-                    "distances are too large or too small for double precision; give scales of about the size of "
-                    "the draws."
+                    f"`scales[{name!r}]` is {scale:.3g}, but the spread of the draws is about {self.unit[name]:.3g}, "
+                    "so squared distances are too large or too small for double precision; give scales similar to the "
+                    "spread of the draws."
                 )
         return {name: scale / self.unit[name] for name, scale in scales.items()}
 
@@ -228,7 +228,7 @@ class FeatureUnits:
 def find_units(
     chunks: Iterable[Arrays], names: tuple[str, ...], symmetry: Symmetry, argument: str
 ) -> FeatureUnits:
-    """Find the units of features (draw, *event), chunk by chunk; reject a spread that is lost in rounding."""
+    """Find the units of features (draw, *event), chunk by chunk. Reject a spread that is lost in rounding."""
     found: dict[str, _Spread] = {}
     for values in chunks:
         for name in names:
@@ -253,7 +253,7 @@ def find_units(
 
 @dataclass(eq=False)
 class _Spread:
-    """Sums of one feature about a centre, in a unit that keeps squares finite, filled chunk by chunk."""
+    """Sums of one feature about a centre, added up chunk by chunk, in a unit that keeps squares finite."""
 
     centre: np.ndarray
     unit: float
@@ -267,7 +267,7 @@ class _Spread:
 
     @classmethod
     def about(cls, values: np.ndarray, centre: float | None, axes: tuple[int, ...]) -> _Spread:
-        """Start with the first values (draw, *event); by default their mean is the centre."""
+        """Start with the first values (draw, *event). By default their mean is the centre."""
         low, high = (float(f(values)) for f in (np.min, np.max))
         half = high / 2 - low / 2
         unit = power_of(half)
@@ -280,7 +280,7 @@ class _Spread:
         return cls(whole.astype(values.dtype), unit, True, axes)
 
     def add(self, values: np.ndarray) -> None:
-        """Add values."""
+        """Add the values of another chunk."""
         gap = values.astype(np.float64, copy=False)
         gap = (gap - self.centre if self.centre.any() else gap) / self.unit
         self.count += gap.size
@@ -296,7 +296,7 @@ class _Spread:
         """The spread; 0 if nothing varies."""
         each = self.count / np.size(self.first)
         if self.free and np.array_equal(self.low, self.high):
-            return 0.0  # different centres of groups have rounding errors
+            return 0.0  # Avoid rounding errors of the centres.
         shift = np.square(np.asarray(self.first) / each).mean() if self.free else 0.0
         return self.unit * float(np.sqrt(max(float(self.second) / self.count - shift, 0.0)))
 
@@ -307,14 +307,14 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"`{argument}` holds {name} whose components and draws differ by only {self.size:.3g} around values as "
-                f"large as {largest:.3g}, so the differences are lost in rounding; subtract a common offset "
-                "before storing the draws."
+                f"The components and draws of {name} in `{argument}` differ by only {self.size:.3g} around values as "
+                f"large as {largest:.3g}, so the differences are lost in rounding; subtract a common offset before "
+                "storing the draws."
             )
 
 
 def power_of(size: float) -> float:
-    """Return the largest power of two that is not larger; 1 for zero."""
+    """Return the largest power of two that is not larger than `size`, or 1 if `size` is zero."""
     return float(power_of_two(np.asarray(size)))
 
 
@@ -326,7 +326,7 @@ Values = dict[str, np.ndarray]
 
 
 def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
-    """Find the factors (draw, component) of each `Rescalable` block that bring draws (draw, *event) into a gauge."""
+    """Find the factors (draw, component) of each `Rescalable` block that put draws (draw, *event) into a gauge."""
     blocks = blocks_of(symmetry, Rescalable)
     product = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
     if gauge == "keep":
@@ -351,14 +351,14 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
 
 
 def rescale(values: Values, symmetry: Symmetry, scaled: list[Scaled]) -> Values:
-    """Multiply draws by the factors of their units."""
+    """Multiply the weights in draws by the factors of their hidden units."""
     for block, part in zip(blocks_of(symmetry, Rescalable), scaled, strict=True):
         values = block.act(values, part.factors)
     return values
 
 
 def _norms(values: Values, axes: Mapping[str, int]) -> np.ndarray:
-    """Return the Euclidean norm of each component over all variables (draw, component)."""
+    """Return the Euclidean norm (draw, component) of each component over all variables."""
     rows = []
     for name, axis in axes.items():
         front = np.moveaxis(values[name], axis + 1, 1).astype(np.float64)
@@ -375,9 +375,9 @@ Transform = Callable[[Arrays], Arrays]
 class Features:
     """The features of a posterior's draws, chunk by chunk.
 
-    `declared` is the symmetry of the draws, `plain` the view of features, in which no block rescales. `transform` maps
-    variables to features, by default by the identity. `rotated` holds the rotations of every `Rotation` block. Features
-    are read in `found_units`, if there are any.
+    `declared` is the symmetry of the draws. `plain` is the view of features, in which no block rescales. `transform`
+    maps variables to features (default: the identity). `rotated` contains the rotations of every `Rotation` block.
+    Features are converted to `found_units` if these are set.
     """
 
     reader: DrawReader
@@ -395,15 +395,15 @@ class Features:
 
     @property
     def units(self) -> FeatureUnits:
-        """The units that features are read in."""
+        """The units of the features."""
         if self.found_units is None:
-            raise RuntimeError("features have no units yet: `in_units` finds them.")
+            raise RuntimeError("the features have no units yet: call `in_units`.")
         return self.found_units
 
     def in_units(self, units: FeatureUnits | None = None) -> Features:
-        """Return the same features in their own units, or in given units."""
+        """Return the same features in given units, or in units found from the draws."""
         if units is None:
-            # Rotations keep sums of squares about zero, the centre of the variables that they move.
+            # Rotated variables are centred at zero, and rotations do not change sums of squares about zero.
             chunks = map(self.read_as_labelled if self.rotated else self._read, self.chunks)
             units = find_units(chunks, self.names, self.symmetry, self.reader.argument)
         return replace(self, found_units=units)
@@ -441,17 +441,17 @@ class Features:
         return {name: values.shape for name, values in self.read_one(0).items()}
 
     def read(self, chunk: slice) -> Arrays:
-        """Return a chunk's features; a single chunk stays in memory."""
+        """Return the features of a chunk. A single chunk stays in memory."""
         return self._whole if len(self.chunks) == 1 else self._read(chunk)
 
     def read_as_labelled(self, chunk: slice) -> Arrays:
-        """Return a chunk's features without rotations."""
+        """Return the features of a chunk without applying rotations."""
         if not self.rotated:
             return self.read(chunk)
         return self._in_units(self.reader.read(chunk), chunk)
 
     def read_one(self, row: int) -> Arrays:
-        """Return one draw's features (*event)."""
+        """Return the features (*event) of one draw."""
         values = {n: v[None] for n, v in self.reader.read_one(row).items()}
         return {n: v[0, ...] for n, v in self._featurise(values, slice(row, row + 1)).items()}
 
@@ -483,15 +483,15 @@ def find_features(
     max_bytes: int,
     activations: tuple[BayesianNetwork, Float[np.ndarray, "obs in"]] | None = None,
 ) -> Features:
-    """Make the features of a posterior with finite draws that fit the symmetry.
+    """Make the features of a posterior. Its draws must be finite and fit the symmetry.
 
-    Features are the variables, with counterparts side by side and loadings made simple; or the `activations` of a
-    network's hidden units on inputs, with one block per layer.
+    Features are the variables, with counterparts stacked and loadings rotated to simple structure. Given `activations`,
+    they are the activations of a network's hidden units on inputs, with one block per layer.
     """
     names = tuple(dict.fromkeys(n for block in declared for n in block.variables))
     extra = len(activations[1]) * sum(activations[0].network.hidden) if activations else 0
     reader = DrawReader(view.posterior, names, max_bytes, view.argument, extra)
-    Group(declared, reader.shapes)  # rejects what does not fit
+    Group(declared, reader.shapes)  # This raises an error if the shapes do not fit.
     reader.check_finite()
     if activations is None:
         rotations = blocks_of(declared, Rotation)
@@ -505,7 +505,7 @@ def find_features(
 
 
 def whole_element(features: Features, parts: Parts) -> Element:
-    """Return the element of the declared symmetry: scalings and rotations first, then the moves of the features."""
+    """Return the element of the declared symmetry: first scalings and rotations, then the moves of the features."""
     group = Group(tuple(block.discrete for block in features.declared), features.reader.shapes)
     scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
     first: list[Part] = []

@@ -1,14 +1,14 @@
-"""Changes of labels within chains, the gain of alignment compared with its gain on noise, and chains of one labelling.
+"""Label changes within chains, the gain of alignment compared with its gain on noise, and chains with one labelling.
 
-Alignment brings any draws closer, even noise. For comparison the same alignment is applied to draws whose components
-were shuffled independently: every component of such a draw comes from a real draw, but no two belong together, and no
-component has a place. Shuffling does not change a whole variable that changes sign or becomes its complement; it is
-compared with Gaussian noise of the same second moments. Distances are of features (variables divided by their scales,
-scalings divided out), summed over variables.
+Alignment brings any draws closer, even noise. For comparison, the same alignment is applied to draws whose components
+were shuffled independently. Every component of such a draw comes from a real draw, but no two belong together, and no
+component has a place. Shuffling cannot change a whole variable that changes sign or becomes its complement, so such a
+variable is compared with Gaussian noise of the same second moments. Distances are computed from features (variables
+divided by their scales, without scalings) and summed over variables.
 
-Chains that start independently choose any of G equal modes with equal probability, so that C of them choose one with
-probability G^(1 - C). If all did and that is small, something fixed the labels, or the components are not
-interchangeable.
+Independent chains choose each of G equal modes with equal probability, so C chains choose the same mode with
+probability G^(1 - C). If they did although this probability is small, something fixed the labels, or the components are
+not interchangeable.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from .align import align
 from .alignment import Alignment
 
 _MIXED = 400
-"""Number of draws that noise is mixed from: enough to have their second moments."""
+"""Number of draws that are mixed to make noise, enough to reproduce their second moments."""
 
 
 @dataclass(frozen=True)
 class Switching:
-    """Effects of alignment on a posterior."""
+    """Label changes in a posterior, and how much alignment reduces its variance."""
 
-    labellings: tuple[int, ...]  # number of different elements in each chain
+    labellings: tuple[int, ...]  # Number of distinct elements in each chain.
     ratio: float
-    """Variance of the aligned draws, summed over variables, over that of the same draws under random elements."""
+    """Ratio of the variance of aligned draws, summed over variables, to that of draws moved by random elements."""
     noise_ratio: float | None
     """The same ratio for shuffled draws or noise, named by `yardstick`."""
     yardstick: str = "shuffled ones"
     distance: float = math.nan
-    """Distance between the two closest components of the aligned draws, or between one and its mirror image, in
+    """Distance between the two closest components of the aligned draws, or between a component and its mirror image, in
     standard deviations; NaN if unknown."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,10 +64,10 @@ class Switching:
 
 
 def switching(alignment: Alignment, *, noise: bool = True, seed: int = 0) -> Switching:
-    """Measure switching of labels, and the gain of alignment by weights compared with its gain on noise.
+    """Count label changes, and compare the gain of alignment with its gain on noise.
 
-    A `ratio` close to `noise_ratio` means that draws are as far from one mode as noise. `noise` doubles the time, and
-    needs alignment by weights: shuffled components have no activations.
+    A `ratio` close to `noise_ratio` means that draws are as far from a common mode as noise is. `noise` doubles the
+    time. It needs alignment by weights, because shuffled components have no activations.
     """
     aligned, moving = _canonical(alignment)
     group = Group(moving, {name: values.shape[2:] for name, values in aligned.items()})
@@ -89,7 +89,7 @@ def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
 
 
 def _canonical(alignment: Alignment) -> tuple[dict[str, np.ndarray], Symmetry]:
-    """Return aligned draws (chain, draw, *event) of the moved variables, thinned, and blocks, in the plain view."""
+    """Return thinned aligned draws (chain, draw, *event) of the moved variables, and the blocks, in the plain view."""
     names = dict.fromkeys(n for block in alignment.symmetry for n in block.variables)
     view = as_view(alignment.posterior)
     thinned = view.posterior.isel(draw=slice(None, None, every_few(view, tuple(names))))
@@ -101,11 +101,11 @@ def _canonical(alignment: Alignment) -> tuple[dict[str, np.ndarray], Symmetry]:
 
 
 def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
-    """Measure the distance between the two closest components of a block over all variables."""
+    """Compute the distance between the two closest components of a block over all variables."""
     pairs, mirrored = [], []
     for name, places in block.axes.items():
         axes = axes_of(places)
-        if len(axes) > 1:  # a component is a row and a column
+        if len(axes) > 1:  # A component is a row and a column.
             continue
         parts = np.moveaxis(values[name], 2 + axes[0], 2)
         parts = parts.reshape(*parts.shape[:3], -1)
@@ -128,17 +128,17 @@ class Separation(NamedTuple):
     """The two least distinct components of aligned draws; for rotating loadings, one and its mirror image."""
 
     left: float
-    """Variance of their difference over that of noise with signs chosen as alignment chooses labels."""
+    """Variance of their difference, divided by that of noise whose signs are chosen like labels in alignment."""
     first: int
-    second: int  # equal to `first` for a component and its mirror image
-    turned: str = ""  # the loadings that rotate
+    second: int  # Equal to `first` for a mirror image.
+    turned: str = ""  # Name of the rotating loadings.
 
 
 def least_apart(alignment: Alignment) -> Separation | None:
-    """Find the two least distinct components; None if no block has several components or rotates.
+    """Find the two least distinct components. Return None if no block has several components or rotates.
 
-    Alignment chooses the order of two components, or a sign, at every draw. So noise along its own mean is
-    half-normal: its squared mean is 2 / pi of its mean square. All directions of rotating loadings count.
+    Alignment chooses the order of two components, or a sign, at every draw. So noise along its own mean is half-normal:
+    the squared mean is 2 / pi times the mean square. For rotating loadings, all directions count.
     """
     (aligned, blocks), found = _canonical(alignment), list[Separation]()
     for block in blocks:
@@ -201,9 +201,9 @@ def shuffle_parts(
     group: Group,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Move every component of every draw (chain, draw, *event) to a random draw and place.
+    """Move every component in draws (chain, draw, *event) to a random draw and place.
 
-    The entries of a component in all variables of its block stay together. A block with one component becomes noise.
+    A component keeps its entries in all variables of its block together. A block with one component becomes noise.
     """
     lead = next(iter(values.values())).shape[:2]
     total = lead[0] * lead[1]
@@ -220,7 +220,7 @@ def shuffle_parts(
         else:
             chosen = rng.choice(total, size=min(total, _MIXED), replace=False)
             mixing = rng.standard_normal((total, len(chosen))) / np.sqrt(len(chosen))
-            for name in block.variables:  # keep second moments about the fixed point
+            for name in block.variables:  # Keep second moments about the fixed point.
                 centre = 0.5 if name in block.complemented else 0.0
                 some = flat[name][chosen].reshape(len(chosen), -1) - centre
                 flat[name] = (mixing @ some + centre).reshape(flat[name].shape)
@@ -228,25 +228,25 @@ def shuffle_parts(
 
 
 IMPROBABLE = 0.01
-"""Probability below which chance is not an explanation."""
+"""Probability below which chance is ruled out as an explanation."""
 MOST = 0.9
-"""Share of a chain's draws with the same labelling above which it counts as the chain's labelling."""
+"""Share of a chain's draws that must have the same labelling for it to count as the chain's labelling."""
 
 
 class OneLabelling(NamedTuple):
-    """The fact that all chains have one labelling, its probability by chance, and its meaning."""
+    """The finding that all chains have the same labelling, with its probability under chance and a sentence."""
 
     probability: float
     sentence: str
 
     @property
     def improbable(self) -> bool:
-        """Check whether chance is not an explanation."""
+        """Check whether chance is ruled out as an explanation."""
         return self.probability < IMPROBABLE
 
 
 def one_labelling(alignment: Alignment) -> OneLabelling | None:
-    """Return the evidence if all chains have one labelling, otherwise None."""
+    """Return a finding if all chains have the same labelling, otherwise None."""
     rows = _discrete(alignment.element)
     if alignment.rotates or not rows.size:
         return None
@@ -258,10 +258,12 @@ def one_labelling(alignment: Alignment) -> OneLabelling | None:
     log_order = Group(equal_modes(alignment.symmetry), alignment.group.shapes).log_order
     probability = math.exp(-others * log_order)
     if not others:
-        return OneLabelling(probability, "One chain in one labelling: other modes cannot be seen.")
+        return OneLabelling(
+            probability, "The only chain has one labelling, so it cannot reveal other modes."
+        )
     said = (
-        f"All {others + 1} chains have one of {_count(log_order)} labellings, which independent starts reach once in "
-        f"{_count(others * log_order)} times: "
+        f"All {others + 1} chains have the same one of {_count(log_order)} labellings, "
+        f"which happens to independent starts once in {_count(others * log_order)} times: "
     )
     if probability < IMPROBABLE:
         known = resolve(alignment.source, alignment.symmetry).known

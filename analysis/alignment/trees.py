@@ -1,7 +1,7 @@
-"""Trained networks of any architecture, as trees of arrays: checkpoints of Flax, Equinox or JAX.
+"""Trained networks of any architecture as trees of arrays, such as checkpoints of Flax, Equinox or JAX.
 
-Networks are the draws of one chain, and every array is a variable, named by its path (`params.Dense_0.kernel`). The
-symmetry is that of the function that applies a network. Weights are not scaled, so that distances are Euclidean
+Networks are treated as the draws of one chain. Every array is a variable, named by its path (`params.Dense_0.kernel`).
+The symmetry comes from the function that applies a network. Weights are not scaled, so distances are Euclidean
 (Ainsworth, Hayase and Srinivasa 2023, section 3.2).
 """
 
@@ -31,12 +31,12 @@ Tree = Any
 Arrays = dict[str, np.ndarray]
 Apply = Callable[[Tree, Any], Any]
 DIFFER = 10.0
-"""Largest change of an output, in square roots of the machine precision times the largest output."""
+"""Largest change allowed in an output, in square roots of machine precision times the largest output."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeLayout:
-    """The structure of a network's tree, and the names of its arrays of real numbers."""
+    """The structure of a network's tree and the names of its real-valued arrays."""
 
     structure: Any
     leaves: tuple[Any, ...]
@@ -51,7 +51,7 @@ class TreeLayout:
         places: dict[str, int] = {}
         for place, (path, leaf) in enumerate(found):
             if hasattr(leaf, "shape") and numpy.issubdtype(leaf.dtype, numpy.floating):
-                # A step of a path is a key, an attribute or a position.
+                # Each step of a path is a key, an attribute or a position.
                 words = (
                     next(
                         (str(getattr(s, k)) for k in ("key", "name", "idx") if hasattr(s, k)),
@@ -68,7 +68,7 @@ class TreeLayout:
 
     @property
     def values(self) -> Arrays:
-        """The tree's arrays; half precision is widened."""
+        """The arrays of the tree. Half precision is converted to single precision."""
         arrays = {name: np.asarray(self.leaves[place]) for name, place in self.places.items()}
         return {n: v.astype(np.float32) if v.itemsize < 4 else v for n, v in arrays.items()}
 
@@ -90,23 +90,23 @@ class AlignedNetworks(Alignment):
     Attributes
     ----------
     source : View
-        This and all other attributes except `layouts`: as in `Alignment`.
+        The networks as given. All attributes except `layouts` are as in `Alignment`.
     symmetry : tuple of blocks
-        Blocks of the networks' function.
+        Blocks of the symmetry of the networks' function.
     rule : AlignmentRule
         The rule of the alignment.
     element : tuple
         Group element of each network, one part per block.
     target : AlignmentTarget
-        The reference.
+        The reference with which networks were matched.
     cost : ndarray
         Costs after alignment, (1, network).
     converged : bool
-        Whether the last sweep moved nothing.
+        Whether the last sweep moved no component.
     distance_before, distance_after : ndarray
         Squared distances to the reference, (1, network).
     found : tuple of str
-        Always empty.
+        Always empty for networks.
     layouts : dict of str to TreeLayout
         The given trees, by name.
     """
@@ -115,7 +115,7 @@ class AlignedNetworks(Alignment):
 
     @cached_property
     def networks(self) -> dict[str, Tree]:
-        """The aligned networks, as trees of the given structure."""
+        """The aligned networks, as trees with the structure of the given ones."""
         return {
             name: layout.tree({n: v[place] for n, v in self.aligned.items()})
             for place, (name, layout) in enumerate(self.layouts.items())
@@ -123,7 +123,7 @@ class AlignedNetworks(Alignment):
 
     @cached_property
     def permutations(self) -> dict[str, tuple[Any, ...]]:
-        """The parts of each network's element, one per block, such as a `permutation` and `signs`."""
+        """The group element of each network, one part per block, such as a `permutation` and `signs`."""
         return {
             name: tuple(on_arrays(part, itemgetter((0, place))) for part in self.element)
             for place, name in enumerate(self.layouts)
@@ -136,7 +136,7 @@ class AlignedNetworks(Alignment):
 
     @property
     def given(self) -> Arrays:
-        """All arrays (network, ...) as sampled."""
+        """All arrays (network, ...) before alignment."""
         return _stacked(self.layouts)
 
     def _card(self) -> Card:
@@ -152,7 +152,7 @@ class AlignedNetworks(Alignment):
         if self.rule.reference == "draw":
             aim = list(self.layouts)[self.rule.reference_draw[1]]
         table = Table(columns, rows, f"Euclidean distance to {aim}")
-        said = f"{len(self.layouts)} networks are in one labelling: `.networks` holds them."
+        said = f"{len(self.layouts)} networks have the same labelling; get them from `.networks`."
         small = Words(
             f"Modulo {'; '.join(block.describe() for block in self.symmetry)}.", small=True
         )
@@ -162,7 +162,7 @@ class AlignedNetworks(Alignment):
 
 
 def are_networks(posterior: Any) -> bool:
-    """Check whether a value maps names to networks, rather than to variables or groups of a posterior."""
+    """Check whether a value maps names to networks, and not to variables or groups of a posterior."""
     if not isinstance(posterior, Mapping) or isinstance(posterior, xr.Dataset | xr.DataTree):
         return False
     trees = all(map(_is_tree, posterior.values()))
@@ -170,7 +170,7 @@ def are_networks(posterior: Any) -> bool:
 
 
 def _is_tree(value: Any) -> bool:
-    """Check whether a value is a mapping, an object, or a list of layers, rather than an array."""
+    """Check whether a value is a mapping, an object or a list of layers, and not an array."""
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         layers = (
             isinstance(v, Mapping)
@@ -188,7 +188,7 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     Raises
     ------
     ValueError
-        If JAX cannot trace the function, or the network has no interchangeable units.
+        If JAX cannot trace the function, or if the network has no interchangeable units.
     """
     from jax import tree_util
 
@@ -209,7 +209,7 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     except TypeError as error:
         said = str(error).partition("\n")[0]
         raise ArgumentError(
-            f"JAX cannot trace `apply` ({said}); write it with JAX operations, or give the `symmetry`."
+            f"JAX cannot trace `apply` ({said}); write it with JAX operations, or give `symmetry`."
         ) from error
     symmetry = symmetry_of(found, shapes)
     if not symmetry:
@@ -226,17 +226,17 @@ def align_trees(
     reference: Any,
     align: Callable[..., Alignment],
 ) -> AlignedNetworks:
-    """Align networks by `align`, which has the remaining arguments."""
+    """Align networks with `align`, to which the other arguments are already bound."""
     if len(networks) < 2:
-        raise ArgumentError("`posterior` holds one network; give two or more, by name.")
+        raise ArgumentError("`posterior` has only one network; give two or more, by name.")
     layouts = {str(name): TreeLayout.of(tree) for name, tree in networks.items()}
     stacked = _stacked(layouts)
     first = next(iter(networks.values()))
     if symmetry is None:
         if apply is None:
             raise ArgumentError(
-                "`posterior` holds networks, and neither `symmetry` nor `apply` is given: give the function that "
-                "applies a network, as apply=model.apply, with example inputs `x`; or give the blocks as `symmetry`."
+                "`posterior` is a set of networks, so `symmetry` or `apply` is needed: give the function that applies "
+                "a network, as apply=model.apply, with example inputs `x`; or give the blocks as `symmetry`."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})
@@ -259,7 +259,7 @@ def align_trees(
 
 
 def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -> None:
-    """Reject a block that changes the network's outputs at example inputs by more than rounding."""
+    """Reject a block that changes the network's outputs at example inputs by more than rounding error."""
     from jax import tree_util
 
     def outputs(values: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -283,14 +283,14 @@ def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -
 
 
 def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
-    """Stack the arrays of networks (network, ...); reject a network whose architecture differs from the first."""
+    """Stack the arrays of networks (network, ...). Reject a network whose architecture differs from the first."""
     (start, first), *others = ((name, layout.values) for name, layout in layouts.items())
     for name, values in others:
         for array in [*first, *values]:
             one, other = (None if array not in v else v[array].shape for v in (first, values))
             if one != other:
                 raise ArgumentError(
-                    f"`posterior` has networks of different architectures: {array} has the shape {one} in {start!r}, "
-                    f"and {other} in {name!r}."
+                    f"`posterior` has networks with different architectures: {array} has "
+                    f"shape {one} in {start!r}, but {other} in {name!r}."
                 )
     return {n: np.stack([first[n], *(values[n] for _, values in others)]) for n in first}

@@ -1,15 +1,15 @@
-"""Variables of posteriors that can be compared, in one labelling and one scale.
+"""Variables in which posteriors can be compared, with a common labelling and scale.
 
-Entries of equal shapes correspond by place, as a CSV numbers them from 0 and an engine from 1. Only if an axis has the
-same labels in a different order do they correspond by label.
+Entries of arrays with equal shapes correspond by position, because one source may number them from 0 and another from
+1. They correspond by label only if an axis has the same labels in a different order.
 
-A posterior that determines labels or scales by its draws is biased towards these draws. So the reference posterior is
-halved (by chains, or by the draws of a single one). The first half gives the reference (the Gaussian of its aligned
-draws) and the standard deviations; only the second half is compared, aligned with that reference like every other
-posterior.
+If the draws that determine labels and scales were also compared, the comparison would be biased. So the reference
+posterior is halved, by chains or, for a single chain, by draws. The first half gives the standard deviations and the
+reference of the alignment, a Gaussian fitted to its aligned draws. Only the second half is compared, aligned with this
+reference like every other posterior.
 
 Positive scalings (`Rescalable`) are left out, because they are not symmetries of a posterior. An entry that never
-varies in the first half has scale 1; its relative distance from its value there is compared.
+varies in the first half has scale 1, and its relative distance from its value there is compared.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 
 def check_comparable(views: Mapping[str, View], truth: str) -> None:
-    """Reject posteriors of a different network or different data; priors may differ."""
+    """Reject posteriors of different networks or data. Priors may differ."""
     for view in views.values():
-        _ = view.posterior  # raises an error for a tree without draws
+        _ = view.posterior  # This raises an error if there are no draws.
     ours = _facts(views[truth].network)
     for name, view in views.items():
         theirs = _facts(view.network)
@@ -68,20 +68,20 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
 
 @dataclass(frozen=True)
 class Shared:
-    """Variables that are compared, and variables that are not."""
+    """The variables that are compared, and those that are left out."""
 
-    names: tuple[str, ...]  # in every posterior, with the same shape
-    only_in: Mapping[str, str]  # not in every posterior with the same shape; and one that has them
+    names: tuple[str, ...]  # Present in every posterior, with the same shape.
+    only_in: Mapping[str, str]  # Other variables, and a posterior that has them.
     with_labels: tuple[str, ...]
-    """Variables that may carry labels of components and that the symmetry does not move, so that their means depend on
-    the labelling of a chain."""
+    """Variables that may be indexed by component but that the symmetry does not move. Their means depend on the
+    labelling of a chain."""
 
 
 def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
-    """Find the variables on which posteriors without a network can be compared; the reference comes first.
+    """Find the variables in which posteriors without a network can be compared. The first view is the reference.
 
-    A sampled parameter that the symmetry does not move has no labels, but a computed quantity may have some. It is
-    compared if no symmetry is used, or if the check on the log density found it unchanged.
+    A sampled parameter that the symmetry does not move has no labels, but a computed quantity may have labels. The
+    latter is compared if no symmetry is used, or if the check on the log density found it unchanged.
     """
     for view in views.values():
         for variable in view.variables:
@@ -98,11 +98,11 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
         held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
         raise ArgumentError(
             f"`posteriors` share no variable of the same shape: {held}. Give posteriors of one model. "
-            "Compare models by `ob.compare_models` (`onebasin loo`)."
+            "To compare different models, use `ob.compare_models` (`onebasin loo`)."
         )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
-    if moved:  # computed quantities that were not found to be the same under every labelling
+    if moved:  # Computed quantities may depend on the labelling.
         computed = {*reference.kinds.named("transformed", "generated")}
         evidence = reference.symmetry_evidence
         if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
@@ -113,28 +113,28 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
         raise ArgumentError(
-            f"`posteriors` share only {', '.join(names)}, which may carry labels that the symmetry does not move: "
-            "choose them with `var_names` to compare them unaligned."
+            f"`posteriors` share only {', '.join(names)}, which may be indexed by component and are not moved by the "
+            "symmetry: choose them with `var_names` to compare them unaligned."
         )
     return Shared(kept, only_in, with_labels)
 
 
 def share_draws(view: View, other: View) -> bool:
-    """Check whether chains of two posteriors have many draws in common."""
+    """Check whether some chain of one posterior has many draws in common with a chain of the other."""
     names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
     keys = [draw_keys(looked_at(each, names).values()) for each in (view, other)]
     return any(in_common(a, b) for a, b in product(*keys))
 
 
 def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, ...]:
-    """Find a symmetry in the chains of either posterior, or of both, and return its words; empty if there is none.
+    """Find a symmetry in the chains of either posterior, or of both together. Return its declarations, or ().
 
-    A symmetry of both must bring all of their chains together, since other differences may move along.
+    A symmetry of both posteriors must bring all their chains together, because other differences may move along.
     """
     real = deciding(view, names)[0]
     drawn = [looked_at(each, real) for each in (view, other)]
     count = min(KEPT, *(v.shape[1] for own in drawn for v in own.values()))
-    # Divide all draws by one power of two, so that squares do not overflow and no digit changes.
+    # Divide all draws by the same power of two, so that squares do not overflow and no precision is lost.
     largest = max((np.abs(v).max(initial=0.0) for own in drawn for v in own.values()), default=0.0)
     power = -int(np.frexp(largest)[1])
     either = [{name: np.ldexp(v[:, :count], power) for name, v in own.items()} for own in drawn]
@@ -150,7 +150,7 @@ def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, 
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
-    """Explain why the weights of two networks cannot be compared; empty if they can."""
+    """Explain why the weights of two networks cannot be compared. Return "" if they can."""
     ours, theirs = model.parametrisation.label, other.parametrisation.label
     if ours != theirs:
         return f"parametrised `{theirs}`, not `{ours}`"
@@ -162,16 +162,16 @@ def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
 
 
 def _facts(model: BayesianNetwork | None) -> dict[str, object]:
-    """Return the facts that must be equal: architecture and kind of likelihood."""
+    """Return the facts that must agree: architecture and type of likelihood."""
     if model is None:
         return {"network": None}
     network = asdict(model.network)
-    del network["heads"]  # one of the networks may predict its noise
+    del network["heads"]  # Only one of the networks may predict its noise.
     return {"likelihood": type(model.likelihood).__name__} | network
 
 
 def _check_data(name: str, view: View, truth: str, other: View) -> None:
-    """Reject different data; for programs other than networks, compare observed data with equal names only."""
+    """Reject different data. Without networks, compare only observed data with the same names."""
     network = other.network is not None
     for group in schema.DATA_GROUPS if network else (schema.OBSERVED_DATA,):
         ours, theirs = view.group(group), other.group(group)
@@ -204,9 +204,9 @@ def _equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
-    """Return some variables of a posterior with the axes and labels of another one.
+    """Return some variables of a posterior with the axes and labels of another posterior.
 
-    The posterior is returned as it is if its entries have these names already, or if shapes differ.
+    The posterior is returned unchanged if its entries already have these names or if shapes differ.
     """
     shapes = [(shape_of(view, name), shape_of(other, name)) for name in names]
     if any(own is None or own != theirs for own, theirs in shapes):
@@ -234,7 +234,7 @@ def _labelled(variable: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
 
 
 def shape_of(view: View, name: str) -> tuple[int, ...] | None:
-    """Return the shape of a variable in one draw; None if the posterior lacks it."""
+    """Return the shape of a variable in one draw, or None if the posterior does not have it."""
     if name not in view.variables:
         return None
     variable = view.arrays[name]
@@ -250,19 +250,19 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class CommonFrame:
-    """The reference that draws are aligned with and the scales that they are divided by."""
+    """The reference with which draws are aligned, and the scales by which they are divided."""
 
-    symmetry: Symmetry  # empty if draws are not aligned
-    shapes: Mapping[str, tuple[int, ...]]  # of each compared variable in one draw
-    chosen: bool  # the user chose the variables, so that a posterior may have others
-    places: tuple[int, ...] | None  # finite entries, counted through all variables; None for all
-    scale: Float[np.ndarray, " param"]  # standard deviation; 1 if a parameter never varies
-    fixed: Float[np.ndarray, " param"]  # value of a parameter that never varies; otherwise NaN
-    alignment: Alignment | None  # of the first half of the reference; None without a symmetry
-    rest: View  # the second half of the reference posterior
+    symmetry: Symmetry  # Empty if draws are not aligned.
+    shapes: Mapping[str, tuple[int, ...]]  # Shape of each compared variable in one draw.
+    chosen: bool  # Whether the user chose the variables.
+    places: tuple[int, ...] | None  # Numbers of the finite entries; None for all.
+    scale: Float[np.ndarray, " param"]  # Standard deviation, or 1 for a constant.
+    fixed: Float[np.ndarray, " param"]  # Value of a constant parameter, or NaN.
+    alignment: Alignment | None  # Of the first half; None without a symmetry.
+    rest: View  # The second half of the reference posterior.
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
-        """Align a posterior of the same variables, and name its entries as in the reference."""
+        """Align a posterior with the same variables, and name its entries as in the reference."""
         view = as_view(posterior)
         self.check(view)
         view = labelled_as(view, self.rest, tuple(self.shapes))
@@ -272,16 +272,16 @@ class CommonFrame:
         return as_view(aligned.posterior, view.argument)
 
     def sample(self, aligned: Posterior) -> Float[np.ndarray, "kept param"]:
-        """Divide aligned draws by the scale, and keep at most about 1000 nearly independent ones.
+        """Divide aligned draws by the scale, and keep at most about 1000 nearly independent draws.
 
-        These are every k-th draw of each chain, with k from `stride`; all draws of a fit or an ensemble.
+        Keep every k-th draw of each chain, with k from `stride`, or all draws of a fit or an ensemble.
         """
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))
         if _places(draws) != self.places:
             raise ArgumentError(
-                f"`{view.argument}` and the truth differ in which entries are finite: compare posteriors of the same "
-                "model, or choose variables with `var_names`."
+                f"`{view.argument}` and the truth have different finite entries: compare "
+                "posteriors of the same model, or choose variables with `var_names`."
             )
         kept = thin(draws, autocorrelated=not view.is_independent)
         still = np.isfinite(self.fixed)
@@ -297,7 +297,7 @@ class CommonFrame:
         extra = [name for name in shapes if name not in self.shapes and not self.chosen]
         if absent or extra:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
-            unlike += [f"also holds {', '.join(extra)}"] if extra else []
+            unlike += [f"also has {', '.join(extra)}"] if extra else []
             raise ArgumentError(
                 f"`{view.argument}` {' and '.join(unlike)}; the reference has {', '.join(self.shapes)}. "
                 "Give posteriors of the same model, or choose variables with `var_names`."
@@ -317,7 +317,7 @@ def fit_frame(
     var_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> CommonFrame:
-    """Fit labelling and scale on the first half of a posterior, modulo the given or the declared symmetry."""
+    """Fit labelling and scale on the first half of a posterior, using the given or declared symmetry."""
     view = as_view(reference)
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
@@ -333,7 +333,7 @@ def fit_frame(
     scale, fixed = np.concatenate(scales), np.concatenate(constants)
     if len(fixed) and np.isfinite(fixed).all():
         raise ArgumentError(
-            f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so "
+            f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding error, so "
             "there is nothing to compare. Give draws that vary, or subtract a common offset before storing them."
         )
     places, chosen = _places(draws), var_names is not None
@@ -341,7 +341,7 @@ def fit_frame(
 
 
 def halves(posterior: Posterior) -> tuple[View, View]:
-    """Split a posterior into its first chains and the others; a single chain into earlier and later draws."""
+    """Split a posterior into the first and the remaining chains, or a single chain into earlier and later draws."""
     view = as_view(posterior)
     view.check_sampled()
     sizes = view.posterior.sizes
@@ -369,7 +369,7 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
 
 
 def _draws(view: View, names: tuple[str, ...]) -> Draws:
-    """Read the draws of some variables; reject draws that are too few or not finite."""
+    """Read the draws of some variables. Raise an error if there are too few draws or if some are not finite."""
     view.check_sampled()
     variables = [checked(view.arrays[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
@@ -381,7 +381,7 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
         broken = lay_out_columns([variable]).broken
         if broken:
             raise ArgumentError(
-                f"`{view.argument}` has {sum(broken.values())} values of {variable.name} that are not finite, so no "
-                "distance is defined. Find out why the model produces them."
+                f"`{view.argument}` has {sum(broken.values())} values of {variable.name} that are not finite, so "
+                "distances are not defined. Find out why the model produces them."
             )
     return refuse_broken(lay_out_columns(variables), view.argument)

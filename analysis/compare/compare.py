@@ -1,11 +1,12 @@
-"""Compare posteriors of one model with a chosen truth: predictions, and weights modulo symmetry.
+"""Comparison of posteriors of one model with a chosen truth: predictions, and draws modulo the symmetry.
 
-Distances are to the truth; scores are relative to labels or targets. The row `baseline` compares the truth's second
-half (of its chains, or of the draws of a single one) with its first half. With half of the draws on either side it is
-noisier than the other rows, and values near it cannot be distinguished from the truth. In weight space only the half
-of the truth that was not used for labels and scales is compared; there the baseline halves that half again.
+Distances are distances to the truth; scores use labels or targets. The row `baseline` compares the second half of the
+truth (of its chains, or of the draws of a single chain) with the first half. It uses only half of the draws on each
+side, so it is noisier than the other rows. Posteriors with values near the baseline cannot be distinguished from the
+truth. In weight space, only the half of the truth that was not used for labels and scales is compared, and the baseline
+splits this half again.
 
-The measures are not combined: a posterior may predict like the truth and lie elsewhere, or the other way round.
+The measures are not combined, because a posterior may predict like the truth although its draws differ, or the reverse.
 """
 
 from __future__ import annotations
@@ -73,37 +74,37 @@ def compare(
     progress: Progress | None = None,
     diagnoses: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Compare posteriors with one of them: their predictions, and their draws modulo symmetry.
+    """Compare posteriors with one of them: their predictions, and their draws modulo the symmetry.
 
     Parameters
     ----------
     posteriors : mapping of str to posterior
-        At least two posteriors of the same model and data, or one if `truth` is a reference; networks may have
-        different parametrisations. Each in any form that `ob.diagnose` takes.
+        At least two posteriors of the same model and data, or one if `truth` is a reference. Networks may have
+        different parametrisations. Each may have any form that `ob.diagnose` accepts.
     truth : str, optional
-        The name of the posterior that the others are compared with (by default the first), or the name of a reference
+        Name of the posterior with which the others are compared (by default the first), or name of a reference
         posterior (`ob.truth.references()`).
     x : array (obs, in), optional
-        Inputs to predict at; by default the training inputs that the truth keeps.
+        Inputs for predictions; by default the training inputs stored in the truth.
     y : array (obs,) or (obs, out), optional
-        Labels or targets at `x`; without them nothing is scored.
+        Labels or targets at `x`, which are needed for scores.
     weights : bool
-        Whether to compare the draws of the weights too.
+        Whether to compare the draws of the weights, too.
     symmetry : tuple of blocks, str or sequence of str, optional
-        The symmetry; by default the one that the truth declares, else the one that another posterior declares, else
-        the one that `diagnose` finds in draws that are "usable after alignment".
+        The symmetry. By default it is the symmetry declared by the truth, or by another posterior, or found by
+        `diagnose` in draws that are "usable after alignment".
     var_names : sequence of str, optional
-        Variables whose draws are compared. By default all weights of a network; otherwise the variables that all
-        posteriors have in the same shape. With a symmetry, computed quantities that may carry labels and that it does
-        not move are left out. The notes and warnings name them.
+        Variables whose draws are compared: by default all weights of a network, or otherwise the variables that all
+        posteriors have with the same shape. With a symmetry, computed quantities are left out if they may be indexed by
+        component and the symmetry does not move them. The notes and warnings name them.
     permutations : int
         Number of permutations for each p-value.
     seed : int
-        Seed of permutations and of the noise of predictions.
+        Seed of the permutations and of the noise in predictions.
     progress : callable, optional
         Called with the number of draws processed and the total, for each alignment.
     diagnoses : mapping of str to Diagnosis, optional
-        The results of `ob.diagnose` for some of these posteriors, if you have them; the others are diagnosed here.
+        Results of `ob.diagnose` for some of these posteriors, if you have them. The others are diagnosed here.
 
     Returns
     -------
@@ -115,8 +116,8 @@ def compare(
     TypeError
         If a posterior is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If there are fewer than two posteriors, `truth` is neither one of them nor a reference, networks or data
-        differ, there are no points to predict at, or points do not fit the network.
+        If there are fewer than two posteriors, if `truth` is neither one of them nor a reference, if networks or data
+        differ, if there are no inputs for predictions, or if inputs do not fit the network.
 
     References
     ----------
@@ -164,7 +165,7 @@ def compare(
         frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
-        # Of a network the half of the truth that was not used for the common labelling is enough.
+        # For a network, the half of the truth that was not used for the common labelling is enough.
         rest = {truth: frame.rest} if model is not None else {}
         aligned = {
             name: frame.align(rest.get(name, view), progress=progress)
@@ -175,7 +176,7 @@ def compare(
             whole = aligned[truth]
             aligned[truth] = halves(whole)[1]
             rhat = rhat_of(whole, names)
-            # The labels of a reference do not depend on its draws, so all of them are compared.
+            # The labels of a reference do not depend on its draws, so all its draws are compared.
             against = whole if is_reference else aligned[truth]
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
@@ -214,7 +215,7 @@ def compare(
 
 
 def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Resolved | None:
-    """Return the symmetry that another posterior declares, or that `diagnose` found in one of them."""
+    """Return the symmetry that another posterior declares, or that `diagnose` found in its draws."""
     for view in views.values():
         if (own := resolve(view)).equal_modes:
             return own
@@ -223,7 +224,7 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
         if each.answer == "aligned" and aligned is not None:
             symmetry = aligned.alignment.symmetry
             caveat = (
-                f"No file declares a symmetry. Labels switch in the draws of `{name}`: all posteriors are compared "
+                f"No file declares a symmetry, but labels switch in the draws of `{name}`. All posteriors are compared "
                 f"modulo the symmetry found there, {spelt_options(tuple(map(spell, symmetry)))}."
             )
             return replace(resolve(views[name], symmetry), source="found", caveat=caveat)
@@ -233,8 +234,8 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
-            f"`posteriors` has {len(posteriors)} entries, but a comparison needs at least two: add another, or name a "
-            "reference by `truth`."
+            f"`posteriors` has {len(posteriors)} entries, but a comparison needs at least "
+            "two: add another posterior, or name a reference by `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(
@@ -249,7 +250,7 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
 
 def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs too.")
+        raise ArgumentError("`y` is given without `x`: give the inputs, too.")
     if truth.network is not None:
         return Points.of(truth.network, inputs_of(truth, x), truth.y if x is None else y)
     if x is not None:
@@ -261,7 +262,7 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
 
 
 def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, seed: int) -> None:
-    """Add predictions to the rows, each by the posterior's own network."""
+    """Add measures of predictions to the rows, using each posterior's own network."""
     model = views[truth].network
     assert model is not None
     first, second = halves(views[truth])
@@ -279,7 +280,7 @@ def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, 
 
 
 def _obstacles(views: Mapping[str, View], truth: str, frame: CommonFrame) -> dict[str, str]:
-    """Explain by name why the weights of some posteriors cannot be compared with the truth's."""
+    """Explain, by name, why the weights of some posteriors cannot be compared with those of the truth."""
     model, obstacles = views[truth].network, {}
     for name, view in views.items():
         if name == truth:
@@ -304,7 +305,7 @@ def _weigh(
     permutations: int,
     seed: int,
 ) -> None:
-    """Add distances in weight space to the rows."""
+    """Add distances between draws to the rows."""
     samples = {name: frame.sample(view) for name, view in aligned.items()}
     pairs = {name: (samples[truth], other) for name, other in samples.items() if name != truth}
     first, second = (frame.sample(half) for half in halves(aligned[truth]))

@@ -1,4 +1,4 @@
-"""The result of a comparison of posteriors: one row per posterior, their meaning in words, notes and warnings."""
+"""The result of a comparison of posteriors: one row per posterior, its meaning in words, notes and warnings."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 BASELINE = "baseline"
-"""Name of the row that compares the truth with itself."""
+"""Name of the row that compares the two halves of the truth."""
 SMALL = 0.01
-"""p-value up to which distributions differ."""
+"""Largest p-value at which distributions are said to differ."""
 PREDICTIONS = {
     "total_variation": "class probabilities differ by {} in total variation",
     "mean_distance": "mean predictions lie {} sds away",
 }
 SHOWN = 6
-"""Most names in a sentence."""
+"""Maximum number of names in a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,29 +41,29 @@ class Account:
 
     table: pd.DataFrame
     truth: str
-    targets: Mapping[str, str]  # name of each posterior's target
-    points: Points | None  # points of the predictions, if any
-    own_points: bool  # these are the truth's training data
-    rule: str  # the alignment's rule, in words
-    caveat: str  # the part of the symmetry that was not checked
-    permutations: int  # 0 if draws were not compared
-    shared: Shared | None  # None if variables were chosen, or are a network's weights
-    obstacles: Mapping[str, str]  # why the weights of some posteriors were not compared, by name
-    labels: Mapping[str, tuple[str, ...]]  # words of a symmetry that chains show, by posterior
-    unmixed: Sequence[str]  # parameters about which the truth's own chains disagree
-    unusable: Mapping[str, str]  # why a posterior cannot be used, by name
-    found: str  # a sentence on the symmetry if it was found in draws; otherwise empty
-    copies: Sequence[str]  # posteriors with a chain of the truth
+    targets: Mapping[str, str]  # Name of each posterior's target.
+    points: Points | None  # The points of predictions, if any.
+    own_points: bool  # Whether these are the truth's training data.
+    rule: str  # The alignment rule in words.
+    caveat: str  # The part of the symmetry that was not checked.
+    permutations: int  # 0 if draws were not compared.
+    shared: Shared | None  # None for chosen variables and network weights.
+    obstacles: Mapping[str, str]  # By name, why weights were not compared.
+    labels: Mapping[str, tuple[str, ...]]  # By name, declarations of a symmetry seen in the chains.
+    unmixed: Sequence[str]  # Parameters on which the truth's own chains disagree.
+    unusable: Mapping[str, str]  # By name, why a posterior cannot be used.
+    found: str  # A sentence on a symmetry found in draws, or "".
+    copies: Sequence[str]  # Posteriors that share a chain with the truth.
 
     def notes(self) -> Iterator[str]:
-        """Yield sentences on the points, draws and tests of the comparison."""
+        """Yield sentences that explain the points, draws and tests of the comparison."""
         truth, points = self.truth, self.points
         if points is not None:
-            where = f"that `{truth}` was fitted to and keeps" if self.own_points else "given"
+            where = f"on which `{truth}` was fitted" if self.own_points else "given"
             scored = "" if points.y is not None else ", which have no labels or targets to score"
             yield f"Predictions are compared at the {len(points.x)} points {where}{scored}."
         if "total_variation" in self.table:
-            yield "Total variation is half the sum of absolute differences; Xiao et al. 2023, equation 2, is the sum."
+            yield "Total variation is half the sum of absolute differences. Xiao et al. 2023, equation 2, is the sum."
         yield (
             f"Baseline (`baseline`): the distance between the two halves of `{truth}`. Values this small are noise."
         )
@@ -91,7 +91,7 @@ class Account:
             yield f"Draws of `{name}` are compared only by their predictions: {why.rstrip('.')}."
 
     def warnings(self) -> Iterator[str]:
-        """Yield cautions."""
+        """Yield sentences that warn about problems of the comparison."""
         table, truth = self.table, self.truth
         if self.found:
             yield self.found
@@ -103,7 +103,7 @@ class Account:
                 "predictions."
             )
         targets = dict.fromkeys(self.targets.values())
-        if len(targets) > 1 and self.points is None:  # the data of networks have been compared
+        if len(targets) > 1 and self.points is None:  # For networks, the data were compared.
             yield (
                 f"The posteriors come from targets with different names ({in_brief([*targets])}). Are they the same "
                 "model of the same data?"
@@ -127,7 +127,7 @@ class Account:
             )
         if self.unmixed:
             yield (
-                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat): it has not mixed. "
+                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat) and have not mixed. "
                 "No posterior can agree with a reference whose own chains disagree; see `onebasin diagnose`."
             )
         if not self.permutations:
@@ -157,31 +157,31 @@ MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Shown):
-    """Posteriors compared with a truth.
+    """The result of comparing posteriors with a truth.
 
     Attributes
     ----------
     kind : str
         `classification`, `regression`, or `parameters` for posteriors without a network.
     truth : str
-        Name of the posterior that the others are compared with.
+        Name of the posterior with which the others are compared.
     table : DataFrame
         One row per posterior, the truth first, `baseline` last. Columns of a classification: agreement, total_variation
         (halved), total_variation_sum (not halved), accuracy, log_score, calibration_error, brier, single_draw_accuracy,
         mutual_information. Of a regression: mean_distance (root mean square over points, in the truth's standard
         deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of parameters: max_abs_z, max_abs_d and
-        verdict of `compare_moments`. Always: energy and energy_p of `two_sample`, and num_draws, their number of draws
-        (for `baseline`, in its second part). NaN if a value is not available.
+        verdict of `compare_moments`. Always: energy and energy_p of `two_sample`, and num_draws, the number of draws
+        used (for `baseline`, of the second part). NaN if a value is not available.
     notes : tuple of str
-        Sentences on the points, draws and tests.
+        Sentences that explain the points, draws and tests.
     warnings : tuple of str
-        Cautions, in sentences.
+        Sentences that warn about problems of the comparison.
     moments : mapping of str to MomentComparison
-        Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
+        Comparison of each posterior's means with those of the truth, by parameter; empty for networks.
     halved : bool
-        Whether the truth's means are those of the second half of its chains only.
+        Whether the truth's means use only the second half of its chains.
     frame : CommonFrame, optional
-        Variables, labelling and scale of the comparison of draws; None if only predictions were compared.
+        Variables, labelling and scale used to compare draws; None if only predictions were compared.
     """
 
     kind: str
@@ -195,9 +195,9 @@ class Comparison(Shown):
 
     @property
     def means(self) -> pd.DataFrame:
-        """Means and sds of the truth and of the others, one row per parameter.
+        """Means and sds of the truth and of the other posteriors, one row per parameter.
 
-        The table has z of the difference of means, and the ratio of sds with the ends of its 95 % interval.
+        The table also has z of the difference of means, and the ratio of sds with its 95 % interval.
         """
         if not self.moments:
             return pd.DataFrame()
@@ -215,7 +215,7 @@ class Comparison(Shown):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """One sentence per posterior, in the table's order."""
+        """One sentence per posterior, in the order of the table."""
         return tuple(f"`{name}`: {said}" for name, said in sentences(self))
 
     def _card(self) -> Card:
@@ -233,7 +233,7 @@ class Comparison(Shown):
         return Card(f"Compared with {self.truth}", (*words, *warnings, on_its_side, *notes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types for JSON; numbers that are not finite become None."""
+        """Return everything as plain types for JSON. Numbers that are not finite become None."""
         rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
         fields = ("kind", "truth", "notes", "warnings")
         means = {name: found.to_dict() for name, found in self.moments.items()}
@@ -243,9 +243,9 @@ class Comparison(Shown):
 
 
 MOST = 8
-"""Most posteriors that are shown."""
+"""Maximum number of posteriors to show."""
 WEAK = 0.05
-"""p-value up to which distributions may differ."""
+"""Largest p-value at which distributions are said to differ possibly."""
 _MEASURES = {
     "agreement": "same class as the truth",
     "total_variation": "total variation",
@@ -266,7 +266,7 @@ _MEASURES = {
 
 
 def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Compare the predictions and draws of each posterior with the truth, in words."""
+    """Describe in words how the predictions and draws of each posterior differ from the truth."""
     table = comparison.table
     baseline = table.loc[BASELINE]
     unmixed = any(found.unmixed for found in comparison.moments.values())

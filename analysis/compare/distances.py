@@ -1,15 +1,15 @@
-"""Differences of two posteriors: of their means and standard deviations, and of their joint distributions.
+"""Differences between two posteriors: in means and standard deviations, and in joint distributions.
 
-Means: `d` is the difference over the pooled sd, and `z` the difference over its standard error, the larger of
-sqrt(mcse_a^2 + mcse_b^2) and of the error that both would have with the pooled sd. R-hat and ESS are checked first,
-because a stuck chain inflates the Monte Carlo error. A variational fit has no R-hat and passes by ESS; a single Markov
-chain does not pass. "differ" follows from z, with a Bonferroni bound for the number of means, and from ratios of sds
-that are certainly outside `SPREADS`. If only |d| is above `D_BOUND`, there are too few draws: "undecided". `power` is
-the probability that a shift would be detected.
+Means: `d` is the difference divided by the pooled sd, and `z` the difference divided by its standard error. This error
+is the larger of sqrt(mcse_a^2 + mcse_b^2) and the error that both would have with the pooled sd. R-hat and ESS are
+checked first, because a stuck chain inflates the Monte Carlo error. A variational fit has no R-hat and needs only
+enough ESS. A single Markov chain does not pass. The verdict is "differ" if some |z| exceeds a Bonferroni bound for the
+number of means, or if a ratio of sds is certainly outside `SPREADS`. If only |d| is above `D_BOUND`, there are too few
+draws and the verdict is "undecided". `power` is the probability of detecting a shift.
 
-Tests: samples are (draw, param) in common units. The energy distance is the squared one, 2 E|X - Y| - E|X - X'| -
-E|Y - Y'| (Székely and Rizzo 2013, equation 2.1), estimated without bias, so it may be negative. The p-value is by
-permutation of draws, which rejects equal Markov chains unless `thin` makes their draws nearly independent.
+Tests: samples are (draw, param) in common units. The squared energy distance, 2 E|X - Y| - E|X - X'| - E|Y - Y'|
+(Székely and Rizzo 2013, equation 2.1), is estimated without bias, so it may be negative. The p-value comes from
+permutations of draws. These would reject equal Markov chains if `thin` did not make the draws nearly independent.
 """
 
 from __future__ import annotations
@@ -33,55 +33,55 @@ from ..summaries.sampler import NAN
 from ..summaries.summary import in_rows, is_constant, power_of_two, summary, units_of
 
 ERRORS = 0.02
-"""Allowed share of false differences of means.
+"""Allowed probability of reporting a false difference of means.
 
-Monte Carlo errors of 200 to 300 effective draws are 2 to 3 % too small: with 2,000 means the share becomes 0.04. With
-one or 20 means of lognormal, gamma and t laws it is at most 0.03, for 100 to 2,000 draws of either sample. `compare`
-adds the energy test at 0.01. Together they report a false difference in at most 5 % of comparisons.
+Monte Carlo errors from 200 to 300 effective draws are 2 to 3 % too small, so with 2,000 means the probability rises to
+0.04. With one or 20 means of lognormal, gamma and t distributions it is at most 0.03, for 100 to 2,000 draws per
+sample. `compare` adds the energy test at 0.01. Together they report a false difference in at most 5 % of comparisons.
 """
 MAX_RHAT, MIN_ESS = 1.05, 200.0
 """Largest R-hat and smallest bulk ESS of either posterior for a parameter to be compared."""
 SPREADS, SPREAD_ERRORS, VAGUE = (0.85, 1.15), 0.01, 0.25
-"""Ratios of sds that count as equal; allowed share of false differences; and the error of the logarithm of a ratio
-above which it is not judged.
+"""Ratios of sds that count as equal; allowed probability of a false difference; and the standard error of a log ratio
+above which the ratio is not judged.
 
-A ratio is outside if its interval is, and if the widths of the central 90 % differ too: sds of heavy tails are too
-small together with their errors, but widths are not. For equal normal, gamma, lognormal and t laws (1 to 3 degrees of
-freedom) with 200 to 4,000 draws, none of 2,700 comparisons reported a difference.
+A ratio is outside if its interval is, and if the widths of the central 90 % differ, too. With heavy tails, sds and
+their errors are both too small, but widths are not. For equal normal, gamma, lognormal and t distributions (1 to 3
+degrees of freedom) with 200 to 4,000 draws, none of 2,700 comparisons reported a difference.
 """
 D_BOUND = 0.1
-"""Largest |d| of agreement."""
+"""Largest |d| at which means agree."""
 SHIFT = 0.2
-"""Shift in sds for which power is reported."""
+"""Shift, in sds, for which power is reported."""
 POWER = 0.8
-"""Smallest power for means without a detected difference to agree."""
+"""Smallest power at which means agree if no difference was detected."""
 
 
 @dataclass(frozen=True, eq=False)
 class MomentComparison:
-    """The differences of two posteriors' means and standard deviations."""
+    """The differences between the means and standard deviations of two posteriors."""
 
     table: pd.DataFrame
     """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
     (of b to a) with its 95 % interval sd_ratio_low to sd_ratio_high, spread (the ratio is certainly outside .85 to
-    1.15), rhat_a, rhat and ess (the worse of the two), gated (not judged, because of R-hat or ESS)."""
-    max_abs_z: float  # largest among the judged parameters; NaN without any
+    1.15), rhat_a, rhat and ess (of the worse posterior), gated (not judged because of R-hat or ESS)."""
+    max_abs_z: float  # Largest among the judged parameters; NaN if there are none.
     max_abs_d: float
-    z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family
-    gated: tuple[str, ...]  # parameters that were not judged
-    unmixed: tuple[str, ...]  # parameters about which the first posterior's own chains disagree
+    z_bound: float  # Bonferroni bound on |z|, at level `ERRORS` for all parameters.
+    gated: tuple[str, ...]  # Parameters that were not judged.
+    unmixed: tuple[str, ...]  # Parameters on which the first posterior's chains disagree.
     power: float
-    """Probability to detect a shift of 0.2 sds in the least precise judged parameter; NaN without any."""
+    """Probability of detecting a shift of 0.2 sds in the least precise judged parameter; NaN if none was judged."""
     verdict: str
-    """`differ` if a |z| is above its bound or a ratio of sds is certainly outside .85 to 1.15. `agree` if none is,
-    every parameter was judged, every |d| is within its bound, and `power` is at least 0.8. Otherwise `undecided`:
-    there are too few effective draws."""
+    """`differ` if some |z| is above its bound or a ratio of sds is certainly outside .85 to 1.15. `agree` if there is
+    no such difference, every parameter was judged, every |d| is within its bound, and `power` is at least 0.8.
+    Otherwise `undecided`, because there are too few effective draws."""
 
-    d_bound: ClassVar[float] = D_BOUND  # on |d|
+    d_bound: ClassVar[float] = D_BOUND  # On |d|.
 
     @property
     def spreads(self) -> list[str]:
-        """Parameters with certainly different sds, the most different first."""
+        """Parameters whose sds certainly differ, the most different first."""
         ratio = np.log(self.table.loc[self.table["spread"], "sd_ratio"]).abs()
         return list(map(str, ratio.sort_values(ascending=False).index))
 
@@ -99,10 +99,10 @@ def compare_moments(
     var_names: Sequence[str] | None = None,
     rhat: pd.Series | None = None,
 ) -> MomentComparison:
-    """Compare the means of two posteriors in their common or chosen variables, parameter by parameter.
+    """Compare the means and sds of two posteriors, for each parameter in the common or chosen variables.
 
-    Entries must have the same names. If `a` has only some chains of a posterior, `rhat` is the R-hat of all of them in
-    the same labelling, because some chains may agree in a mode that others missed.
+    Entries must have the same names. If `a` has only some chains of a posterior, give the R-hat of all its chains, in
+    the same labelling, as `rhat`, because some chains may agree on a mode that others missed.
     """
     first, second = as_view(a, "a"), as_view(b, "b")
     names = var_names or [n for n in first.variables if n in second.variables]
@@ -125,14 +125,14 @@ def compare_moments(
     verdict = "undecided"
     if largest_z > z_bound or table["spread"].any():
         verdict = "differ"
-    # Constants have no error and no power, so equal constants alone are no evidence.
+    # Constants have no error and no power, so equal constants are not evidence of agreement.
     elif not gated and largest_d <= D_BOUND and power >= POWER:
         verdict = "agree"
     return MomentComparison(table, largest_z, largest_d, z_bound, gated, unmixed, power, verdict)
 
 
 def rhat_of(view: View, names: Sequence[str]) -> pd.Series | None:
-    """Return R-hat of every entry of some variables; None for independent draws."""
+    """Return the R-hat of every entry of some variables, or None for independent draws."""
     return None if view.is_independent else summary(view.draws(names))["rhat"]
 
 
@@ -181,7 +181,7 @@ def _table(
 
 
 def _span(draws: np.ndarray, ess: float, z: float) -> tuple[float, float]:
-    """Return an interval of z standard errors to either side for the width of the central 90 % of draws."""
+    """Return an interval for the width of the central 90 % of draws, `z` standard errors to each side."""
     off = z * np.sqrt(0.05 * 0.95 / max(ess, 1.0))
     at = [0.05 + off, 0.95 - off, 0.05 - off, 0.95 + off]
     inner, outer = np.quantile(draws, np.clip(at, 0.0, 1.0)).reshape(2, 2)
@@ -189,9 +189,9 @@ def _span(draws: np.ndarray, ess: float, z: float) -> tuple[float, float]:
 
 
 def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
-    """Return differences of means without loss of digits, and the parameters that are constant in both.
+    """Return differences of means without loss of precision, and a mask of parameters constant in both.
 
-    Constants that are equal up to rounding have the difference 0.
+    Constants that are equal up to rounding error have difference 0.
     """
     differences, constants = [np.empty(0)], [np.empty(0, bool)]
     for part in a.parts(b):
@@ -206,7 +206,7 @@ def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _over(difference: pd.Series, scale: pd.Series, fixed: np.ndarray) -> pd.Series:
-    """Divide differences; those of two constants are 0 or infinite."""
+    """Divide differences by a scale. The result for two constants is 0 or infinite."""
     apart = np.where(difference == 0, 0.0, np.inf)
     return (difference / scale.where(scale > 0)).where(~fixed, apart * np.sign(difference))
 
@@ -217,29 +217,29 @@ def _largest(column: pd.Series) -> float:
 
 MAX_DRAWS = 1000
 EXCESS = 0.05
-"""Tolerated growth of a two-sample statistic from the remaining autocorrelation, in its standard deviations."""
+"""Growth of a two-sample statistic tolerated from the remaining autocorrelation, in standard deviations."""
 _ENTRIES = 500
 
 
 def thin(
     draws: Draws, *, autocorrelated: bool = True, max_draws: int = MAX_DRAWS
 ) -> Float[np.ndarray, "kept param"]:
-    """Take every k-th draw of each chain, nearly independent, up to each chain's last draw.
+    """Take every k-th draw of each chain, counted back from its last draw, so that draws are nearly independent.
 
-    At most `max_draws` are taken, because the memory of a comparison grows with the square of their number.
+    At most `max_draws` are taken, because memory use grows with the square of their number.
     """
     least = -(-draws.num_chains * draws.num_draws // max_draws)
     return draws.every(max(stride(draws) if autocorrelated else 1, least))
 
 
 def stride(draws: Draws) -> int:
-    """Return the distance of two nearly independent draws, from 1 to the length of a chain.
+    """Return the distance between nearly independent draws, from 1 to the length of a chain.
 
-    Each parameter is modelled as a first-order autoregression with its bulk ESS. Its correlation r at the stride makes
-    the squared distance of means grow by (1 + r) / (1 - r). At the stride the growths of all parameters add up to at
-    most a twentieth of the null distribution's standard deviation for independent parameters. That is about 3.5 times
-    the draws per effective draw for one parameter, and more for many. A negative correlation counts by its size. At
-    most 500 evenly spaced parameters are used; parameters that never vary do not count.
+    Each parameter is modelled as a first-order autoregression with its bulk ESS. A correlation r at the stride
+    multiplies the squared distance of means by (1 + r) / (1 - r). The stride is chosen such that the growth of all
+    parameters together is at most a twentieth of the null distribution's standard deviation for independent parameters.
+    For one parameter, the stride is about 3.5 times the number of draws per effective draw; for many it is larger.
+    Negative correlations count by their absolute value. At most 500 evenly spaced parameters that vary are used.
     """
     size = len(draws.names)
     chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)
@@ -251,7 +251,7 @@ def stride(draws: Draws) -> int:
         if len(values):
             ess.append(bulk_ess(values))
     per_effective = draws.num_chains * draws.num_draws / np.concatenate(ess)
-    # Antithetic chains have more effective draws for means, but not for spreads, so use the correlation's size.
+    # Antithetic chains have more effective draws for means but not for spreads, so use the absolute correlation.
     correlation = np.abs((per_effective - 1) / (per_effective + 1))
     if not len(correlation):
         return 1
@@ -273,14 +273,14 @@ Other = Float[np.ndarray, "other param"]
 Pairs = Float[np.ndarray, "pooled pooled"]
 
 MIN_DRAWS = 10
-"""Least draws of either sample for a p-value."""
+"""Minimum number of draws in each sample for a p-value."""
 _BATCH = 64
 
 
 class TwoSample(NamedTuple):
-    """The unbiased squared energy distance of two samples, with its p-value.
+    """The unbiased estimate of the squared energy distance of two samples, with its p-value.
 
-    The p-value is at least 1 / (permutations + 1), and NaN if a sample has fewer than 10 draws.
+    The p-value is at least 1 / (permutations + 1). It is NaN if a sample has fewer than 10 draws.
     """
 
     energy: float
@@ -288,18 +288,18 @@ class TwoSample(NamedTuple):
 
 
 def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -> TwoSample:
-    """Compare two samples of independent draws (draw, param) by their energy distance, with a p-value."""
+    """Test by the energy distance whether two samples of independent draws (draw, param) differ."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     for name, sample in (("a", a), ("b", b)):
         if len(sample) < 2:
-            raise ArgumentError(f"`{name}` has {len(sample)} draws; it needs at least two.")
+            raise ArgumentError(f"`{name}` has {len(sample)} draws, but at least two are needed.")
     pairs, unit = _distances(np.concatenate([a, b]))
     labels = np.zeros((1, len(pairs)))
     labels[0, : len(a)] = 1
     observed = float(_energies(pairs, labels)[0])
     if min(len(a), len(b)) < MIN_DRAWS or not np.isfinite(observed):
         return TwoSample(unit * observed, NAN)
-    # Count relabellings, including the observed one, with a distance as large up to rounding.
+    # Count the relabellings, including the observed one, whose distance is as large up to rounding error.
     rng, as_large, least = np.random.default_rng(seed), 1, observed - 1e-12 * pairs.max()
     for start in range(0, permutations, _BATCH):
         batch = min(_BATCH, permutations - start)
@@ -311,8 +311,8 @@ def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -
 
 
 def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]:
-    """Return Euclidean distances of all pairs, divided by a power of two, and that power."""
-    # Centre and scale each variable, so that no digits are lost and squares do not overflow.
+    """Return the Euclidean distances of all pairs, divided by a power of two, and this power."""
+    # Centre and scale each variable so that no precision is lost and squares do not overflow.
     low, high = points.min(axis=0), points.max(axis=0)
     half = high / 2 - low / 2
     unit = float(power_of_two(np.asarray(half.max(initial=0.0))))
@@ -323,7 +323,7 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]
     out *= -2
     out += squares[:, None]
     out += squares
-    np.maximum(out, 0, out=out)  # rounding for equal draws
+    np.maximum(out, 0, out=out)  # Rounding can make this negative.
     np.sqrt(out, out=out)
     np.fill_diagonal(out, 0)
     return (out + out.T) / 2, unit
@@ -332,7 +332,7 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]
 def _energies(
     pairs: Pairs, labels: Float[np.ndarray, "batch pooled"]
 ) -> Float[np.ndarray, " batch"]:
-    """Return twice the mean between samples minus the means within, for rows of labels 1 (first) and 0."""
+    """Return twice the mean distance between samples minus the means within, for rows of labels 1 (first) and 0."""
     first = labels[0].sum()
     second = labels.shape[1] - first
     within_first = ((labels @ pairs) * labels).sum(axis=-1)

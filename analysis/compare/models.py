@@ -1,4 +1,4 @@
-"""Models compared by leave-one-out prediction, and stacked.
+"""Comparison of models by leave-one-out prediction, and stacking weights.
 
 Stacking weights the predictive densities of models so that their mixture predicts the left-out observations best (Yao,
 Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13).
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 class Answered:
-    """An ArviZ estimate that says before its numbers whether it can be used.
+    """An ArviZ estimate that states, above its numbers, whether it can be used.
 
-    `answer` is ``usable``, ``partly`` (a Pareto k is too large or unknown) or ``unusable`` (the posterior is);
-    `sentences` explain it; `judged` is the posterior's verdict.
+    `answer` is ``usable``, ``partly`` (a Pareto k is too large or unknown) or ``unusable`` (the posterior is not
+    usable). `sentences` explain it. `judged` is the verdict on the posterior.
     """
 
     answer: str
@@ -55,7 +55,7 @@ class Answered:
 
 
 def answered(found: ELPDData, terms: xr.DataArray, judged: Carried, remedy: str = "") -> ELPDData:
-    """Add an answer to an estimate; `remedy` says what to do if a Pareto k is too large."""
+    """Add an answer to an estimate. `remedy` says what to do if a Pareto k is too large."""
     known = found.pareto_k.values.ravel()
     bad = ~(known <= found.good_k)
     names = list(compress(names_of(found.elpd_i), bad)) if bad.any() else []
@@ -76,7 +76,7 @@ def answered(found: ELPDData, terms: xr.DataArray, judged: Carried, remedy: str 
         )
     if masked := terms[0, 0].size - known.size:
         said.append(
-            f"Not counted: masked observations, with a log likelihood of 0 in every draw ({masked})."
+            f"Left out: masked observations, whose log likelihood is 0 in every draw ({masked})."
         )
     made: ELPDData = replace(found)
     made.__class__ = type(type(found).__name__, (Answered, type(found)), {})
@@ -85,9 +85,9 @@ def answered(found: ELPDData, terms: xr.DataArray, judged: Carried, remedy: str 
 
 
 def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
-    """Return the densities (obs, model) of each observation under all models, paired by their names.
+    """Return the densities (obs, model) of each observation under all models, paired by observation names.
 
-    Observations without names, or numbered from 0, are paired by their places.
+    Observations without names or numbered from 0 are paired by position.
     """
     dims = next(iter(found.values())).elpd_i.dims
     each = {name: _by_name(one.elpd_i, dims) for name, one in found.items()}
@@ -95,7 +95,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
     if len({column.size for column in each.values()}) > 1:
         told = ", ".join(f"{name} of {column.size}" for name, column in each.items())
         raise ArgumentError(
-            f"`models` have different numbers of observations ({told}): compare models of one data set."
+            f"`models` have different numbers of observations ({told}): compare models of the same data set."
         )
     columns = [base.to_numpy()]
     for name, own in others:
@@ -104,14 +104,14 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
         if lacks:
             raise ArgumentError(
                 f"`models` have different observations: {name} lacks {in_brief(lacks, NAMED)} of {first}. Compare "
-                "models of one data set, with the same names (coordinates) of observations."
+                "models of the same data set, with the same names (coordinates) of observations."
             )
         columns.append((own if places else own.reindex(base.index)).to_numpy())
     return np.stack(columns, axis=1)
 
 
 def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
-    """Index densities by the names of the observations, or by places if they have no unique names."""
+    """Index densities by the names of the observations, or by position if names are not unique."""
     values = values.transpose(*dims) if {*values.dims} == {*dims} else values
     flat = values.stack(obs=values.dims) if values.ndim != 1 else values
     axes = [values.indexes.get(dim) for dim in values.dims]
@@ -122,18 +122,18 @@ def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Shown):
-    """A comparison of models; made by `ob.compare_models`.
+    """The result of `ob.compare_models`.
 
     Attributes
     ----------
     table : DataFrame
-        Same as in `arviz_stats.compare`, not rounded: one row per model, the best first, in nats.
+        Same as the result of `arviz_stats.compare`, but not rounded: one row per model, the best first, in nats.
     loo : mapping of str to ELPDData
         The estimate of each model.
     judged : mapping of str to Carried
-        The verdicts on the models' posteriors that are available.
+        The verdicts on those posteriors that are available.
     one_model : bool
-        Whether all posteriors record the same Stan program and data, and so are fits of one model.
+        Whether all posteriors record the same Stan program and data, so that they are fits of one model.
     """
 
     table: pd.DataFrame
@@ -148,22 +148,22 @@ class ModelComparison(Shown):
 
     @property
     def alike(self) -> tuple[str, ...]:
-        """The best model, and the models that predict worse by less than two standard errors."""
+        """The best model and the models that are worse by less than two standard errors."""
         apart = -self.table["elpd_diff"] >= CLEAR * self.table["dse"].fillna(0.0)
         return tuple(map(str, self.table.index[~apart | (self.table["elpd_diff"] == 0)]))
 
     @property
     def answer(self) -> str:
-        """The model that predicts better, or that no difference was detected, as a sentence."""
+        """A sentence that names the better model or states that no difference was detected."""
         row = self.table.iloc[max(1, len(self.alike) - 1)]
         value, error = -float(row["elpd_diff"]), float(row["dse"])
         gap = measured(value, error)
         if self.one_model:
             worst = -float(self.table["elpd_diff"].min())
             return (
-                f"These are fits of one model to the same data: differences in elpd (at most "
-                f"{number(worst, 2)} nats) are errors of the fits, not of models. Compare the fits with "
-                "`ob.compare` (`onebasin compare`)."
+                f"These are fits of one model to the same data: differences in elpd (at most {number(worst, 2)} nats) "
+                "are errors of the fits, not differences between models. Compare the fits with `ob.compare` "
+                "(`onebasin compare`)."
             )
         if len(self.alike) > 1:
             rest = in_brief([str(name) for name in self.table.index if name not in self.alike])
@@ -178,7 +178,7 @@ class ModelComparison(Shown):
 
     @property
     def unusable(self) -> list[str]:
-        """Sentences on posteriors that cannot be used."""
+        """Sentences that name posteriors that cannot be used, and say why."""
         bad = {name: each for name, each in self.judged.items() if each.answer == "unusable"}
         return [f"`{name}`: {each.sentence}" for name, each in bad.items()]
 
@@ -190,13 +190,13 @@ class ModelComparison(Shown):
             for name, weight in self.weights.items()
         )
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
-        caution = " They rest on a difference that was not detected: do not choose a model by them."
+        caution = " They depend on an undetected difference: do not choose a model by them."
         weights = f"Weights: {told}.{caution * (len(self.alike) > 1)}"
         said = [*self.unusable, self.answer, *([] if self.one_model else [weights])]
         if bad:
             said.append(
-                f"Pareto k is too large for some observations of {', '.join(map(str, bad))}: give "
-                "`ob.loo(posterior, model=...)`, which matches moments."
+                f"Pareto k is too large for some observations of {', '.join(map(str, bad))}: give `ob.loo(posterior, "
+                "model=...)`, which uses moment matching."
             )
         return said
 
@@ -218,8 +218,8 @@ class ModelComparison(Shown):
 
 
 CLEAR, FEW = 2.0, 100
-"""Standard errors above which a difference counts; observations below which standard errors are too small (Sivula,
-Magnusson, Matamoros and Vehtari 2025)."""
+"""Number of standard errors above which a difference counts, and number of observations below which standard errors are
+too small (Sivula, Magnusson, Matamoros and Vehtari 2025)."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
 
@@ -227,13 +227,13 @@ METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 def compare_models(
     models: Any, *, var_name: str | None = None, method: str = "stacking"
 ) -> ModelComparison:
-    """Compare models by leave-one-out prediction, and weight them.
+    """Compare models by leave-one-out prediction and compute their weights.
 
     Parameters
     ----------
     models : mapping of str to posterior or ELPDData
-        Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or results of
-        `ob.loo`.
+        Posteriors of the same data set with the group `log_likelihood`, in any form that `ob.diagnose` accepts, or
+        results of `ob.loo`.
     var_name : str, optional
         The observed variable, if there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
@@ -242,13 +242,13 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        ArviZ's table of elpd, differences with standard errors and weights, in nats, and the answer in words.
+        ArviZ's table of elpd in nats, with differences, their standard errors and weights, and the answer in words.
 
     Raises
     ------
     ValueError
-        If there are fewer than two models, log likelihoods are missing or not finite, or the models have different
-        numbers of observations.
+        If there are fewer than two models, if log likelihoods are missing or not finite, or if the models have
+        different observations.
     TypeError
         If an argument has the wrong type.
 
@@ -265,7 +265,7 @@ def compare_models(
     choose("method", method.lower(), METHODS)
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
     if not several or len(models) < 2:
-        raise ArgumentError("`models` must map two names or more to posteriors.")
+        raise ArgumentError("`models` must map two or more names to posteriors.")
     found: dict[str, ELPDData] = {}
     judged, origins = dict[str, Carried](), set[tuple[str, ...]]()
     for name, held in ((str(key), value) for key, value in models.items()):
@@ -277,7 +277,7 @@ def compare_models(
                 raise no_log_likelihood(
                     view, "pass `ob.loo(posterior, model=...)`, which computes it."
                 )
-            # The text of a NumPyro function does not show the values in its closure.
+            # The source of a NumPyro function does not show the values in its closure, so only Stan programs count.
             if schema.stan_program_of(view.tree.attrs):
                 known = (schema.PROGRAM, schema.DATA_SHA256)
                 origin = tuple(str(view.attribute(fact) or name) for fact in known)
@@ -300,6 +300,6 @@ def compare_models(
         for (name, one), own in zip(found.items(), each.T, strict=True)
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table contains these warnings
+        warnings.simplefilter("ignore")  # The table has columns for these warnings.
         table = compare(alike, method=method, round_to="none")
     return ModelComparison(table, found, judged, len(origins) == 1)

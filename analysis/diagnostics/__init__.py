@@ -1,1 +1,1 @@
-"""Diagnosing a posterior, raw and modulo a declared symmetry."""
+"""Diagnosis of a posterior, before and after alignment by its symmetry."""

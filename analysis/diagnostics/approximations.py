@@ -1,10 +1,11 @@
 """Verdict on draws that come from no Markov chain: approximations, with or without importance weights, and ensembles.
 
-The draws that the user receives are judged. A small k-hat says that importance weights could correct a fit's draws, not
-that the draws are right: each mean, standard deviation and quantile of a plain fit is compared with the weighted one.
-Weighted draws are judged by their weights, and each number by its own k-hat and standard error (`posteriors.pareto`).
-Weights cannot see regions without draws. Short chains from the draws can; the run has moved them (group `drift`). They
-must be precise enough to see an error of the size that is ruled out.
+The verdict is on the draws that the user receives. A small k-hat shows that importance weights could correct a fit's
+draws, but not that the draws are right. So each mean, standard deviation and quantile of an unweighted fit is
+compared with its weighted value. Weighted draws are judged by their weights, and each summary by its own k-hat and
+standard error (`posteriors.pareto`). Weights cannot reveal regions without draws, but short chains started from the
+draws can. The run stores how far these chains moved (group `drift`). Their standard errors must be small enough to
+detect the errors that are ruled out.
 """
 
 from __future__ import annotations
@@ -64,19 +65,19 @@ from .verdict import (
 )
 
 DRIFTS, MATERIAL, UNSEEN, UNSEEN_BY_FEW = 4.0, 0.5, 0.75, 0.5
-"""Standard errors by which short chains may move in location or spread; the share of the claimed accuracy (`CLAIMED`)
-that such a move must exceed; and the standard error, as a share of it, above which a move could not have been seen, the
-second for weights that are worth few of the draws."""
+"""Limits on the moves of short chains: the largest move in standard errors; the share of the claimed accuracy
+(`CLAIMED`) that a move must exceed to count; and the standard error, as a share of `CLAIMED`, above which a move would
+go unnoticed, in general and with uneven weights."""
 AGREES = (0.1, 0.1, 0.15)
-"""Largest difference between a fit's draws and the weighted ones in a mean, a standard deviation (relative) and a
-quantile; means and quantiles in standard deviations."""
+"""Largest differences allowed between plain and weighted draws: in a mean (in standard deviations), a standard
+deviation (relative) and a quantile (in standard deviations)."""
 DESCRIBED = ("mean", "sd", "5 % quantile", "95 % quantile")
 SHIFT, INFLATION = 0.2, 1.15
-"""Largest effect of draws in other labellings on a mean, in standard deviations, and on a standard deviation."""
+"""Largest effects of draws in other labellings on a mean, in standard deviations, and on an sd, as a ratio."""
 APART = 0.8
-"""Variance after alignment, over its value for noise, up to which components are distinct."""
+"""Largest ratio of the variance after alignment to its value for noise at which components count as distinct."""
 LINKED = 0.5
-"""Limit of k-hat for a quantity if another quantity is above its limit."""
+"""Stricter limit of k-hat that applies when another quantity exceeds the usual limit."""
 
 Entries = tuple[str, ...]
 _NO_SAMPLER = Reason(SAMPLER, "passed", "No Markov chain was run; the draws are independent")
@@ -84,7 +85,7 @@ _NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 
 
 def of_others(facts: Facts) -> Verdict:
-    """Judge draws that come from no Markov chain, without their labels."""
+    """Judge draws that do not come from a Markov chain, leaving labels aside."""
     if facts.raw.variational is not None:
         return _of_fit(facts)
     if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
@@ -94,7 +95,7 @@ def of_others(facts: Facts) -> Verdict:
             _NO_SAMPLER,
         )
         draws = f"the {facts.raw.total_draws:,} draws are independent"
-        said = f"You may use it: nothing was sampled by a Markov chain, and {draws}"
+        said = f"You may use it: no Markov chain was run, and {draws}"
         return Verdict("usable", (Reason("answer", "passed", said),), rows)
     why = "nothing here measures how far they are from the posterior"
     fact = f"Members of an ensemble are optima, not draws, and {why}"
@@ -104,7 +105,7 @@ def of_others(facts: Facts) -> Verdict:
 def modulo(verdict: Verdict, labels: Labels) -> Verdict:
     """Add the state of labels to the verdict on an approximation.
 
-    Draws of a fit at several optima have several labellings, so that a component's mean averages over components.
+    If fits reach several optima, their draws have several labellings, so a component's mean averages over components.
     """
     state = _state(labels)
     apart = _fits_apart(labels)
@@ -143,7 +144,7 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
 
 
 def _fits_apart(labels: Labels) -> Extreme:
-    """Return the largest R-hat between several fits, without variables whose labels are not aligned."""
+    """Return the largest R-hat between several fits, leaving out variables whose labels are not aligned."""
     follow = labels.state == "partial" and not labels.doubtful
     left_out = labels.variables if labels.state == "overlap" else ()
     facts, rhat = labels.facts, {"": np.nan}
@@ -156,7 +157,7 @@ def _fits_apart(labels: Labels) -> Extreme:
 
 
 def _state(labels: Labels) -> str:
-    """Return the state of labels; few draws in another labelling count if they change an entry's numbers."""
+    """Return the state of labels. A few draws in another labelling count only if they change a mean or an sd."""
     aligned = labels.aligned
     if labels.state != "stay" or aligned is None or max(aligned.switching.labellings) == 1:
         return labels.state
@@ -170,7 +171,7 @@ def _state(labels: Labels) -> str:
 
 
 def _of_fit(facts: Facts) -> Verdict:
-    """Judge an approximation: weighted draws by their weights, others by the weights that they would have."""
+    """Judge an approximation by its importance weights; if it was not weighted, by those that it would have."""
     if (weighted := WeightedDraws.of(facts)) is not None:
         return _of_weights(facts, weighted)
     failed = [found for found in check(facts.raw) if found.outcome == "failed"]
@@ -192,7 +193,7 @@ def _of_fit(facts: Facts) -> Verdict:
 
 
 def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
-    """Compare the means, standard deviations and quantiles of a fit's draws with the weighted ones."""
+    """Compare the means, standard deviations and quantiles of a fit's draws with their weighted values."""
     log_weight, limit = smoothed(log_ratio), khat_limit(len(log_ratio))
     draws, count = worth(log_weight), len(log_ratio)
     khat, even = khat_of_weights(log_ratio), draws > EVEN * count
@@ -201,7 +202,7 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     for name, own in facts.names.items():
         flat = facts.values[name].reshape(count, -1)
         lacks = known(flat, log_ratio, log_weight, plain).lacks((np.inf if even else limit,) * 3)
-        # Even if weights agree, the number of draws must suffice for the sd of a long tail.
+        # Even if the weights are nearly equal, the sd of a long-tailed quantity needs enough draws.
         alone = known(flat, log_ratio, np.log(plain), with_khats=False)
         lacks[1] |= alone.lacks((np.inf,) * 3)[1]
         entries += len(own)
@@ -222,7 +223,7 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     if not (told or unknown):
         fact = (
             "You may use it: importance weights change no mean by more than 0.1 sd, no sd by more than 10 %, and no 5 "
-            "% or 95 % quantile by more than 0.15 sd. They see no other mode"
+            "% or 95 % quantile by more than 0.15 sd. They cannot reveal modes that the fit missed"
         )
         kept = f"{shown} leave means, sds and quantiles as they are"
         rows = _rows(facts, Reason(PREDICTIONS, "passed", kept))
@@ -245,18 +246,18 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
 def _described(
     values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]
 ) -> Float[np.ndarray, " number"]:
-    """Mean, standard deviation, 5 % and 95 % quantile of weighted draws."""
+    """Return the mean, standard deviation, 5 % and 95 % quantiles of weighted draws."""
     mean = weights @ values
     return np.array([mean, (weights @ (values - mean) ** 2) ** 0.5, *quantiles(values, weights)])
 
 
 def _advice(facts: Facts) -> str:
-    """Advise on a plain fit: weights, a richer family, or NUTS."""
+    """Advise what to do about an unweighted fit: weights, a richer family, or NUTS."""
     method, note = facts.raw.method, facts.view.attribute(schema.WEIGHTS_NOTE)
     nuts = "sample with NUTS (`ob.nuts`, `--method nuts`)"
     richer = 'use `family="fullrank"`, or ' if "meanfield" in method else ""
     corrected = method.startswith(("advi", "dadvi", "laplace", "pathfinder"))
-    # Importance weights of a network's fit are worth almost nothing.
+    # Importance weights of a network's fit are too uneven to be useful.
     if not note and corrected and not facts.view.attribute(schema.MODEL):
         richer = f"correct it with `weights=True` (`--weights`), {richer or 'or '}"
     advice = f"{richer}{nuts}"
@@ -264,26 +265,26 @@ def _advice(facts: Facts) -> str:
 
 
 def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
-    """Return the rows on labels, by the search before the run, on predictions and on the sampler."""
+    """Return the rows on labels, predictions and the sampler. Labels are judged by the search before the run."""
     found = facts.view.found_symmetry
     others = (b for b in found.get("blocks", ()) if b.get("status") != "harmless")
     nothing = found and not (found.get("exchangeable") or found.get("open") or any(others))
     if nothing:
-        fact = "The search on the log density found no labels that could switch"
+        fact = "The symmetry search on the log density found no labels that could switch"
         return Reason(LABELS, "passed", fact), row, _NO_SAMPLER
     if facts.view.is_aligned:
         return Reason(LABELS, "passed", "No label switching seen"), row, _NO_SAMPLER
-    why = "no symmetry was searched for"
+    why = "no symmetry search was run"
     if facts.view.declared_symmetry:
         why = "its draws were not aligned"
     elif found:
         why = "the search on the log density was inconclusive"
-    fact = f"Whether labels switch is not judged: {why}"
+    fact = f"Label switching was not judged: {why}"
     return Reason(LABELS, "not judged", fact), row, _NO_SAMPLER
 
 
 def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
-    """Return the verdict on draws whose distance from the posterior nothing measures."""
+    """Return the verdict on draws whose distance from the posterior cannot be measured."""
     why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
     fact = f"Do not use it: {why}. {cause.remedy}"
     row = replace(cause, name=PREDICTIONS, outcome="not judged")
@@ -297,8 +298,8 @@ class WeightedDraws:
     log_ratio: Float[np.ndarray, " draw"]
     log_weight: Float[np.ndarray, " draw"]
     values: xr.Dataset
-    limit: float  # of k-hat; lower than usual for resampled draws
-    resampled: bool = False  # these are all the draws that were kept
+    limit: float  # Of k-hat; lower for resampled draws.
+    resampled: bool = False  # Only the draws kept by resampling remain.
 
     @classmethod
     def of(cls, facts: Facts) -> WeightedDraws | None:
@@ -314,7 +315,7 @@ class WeightedDraws:
     def of_resampled(cls, facts: Facts) -> WeightedDraws | None:
         """Return the distinct draws of a resampled fit, weighted by their counts; None if it was not resampled.
 
-        Draws of small weight are missing, so that k-hat comes out too small.
+        Resampling drops draws with small weights, which makes k-hat too small.
         """
         lp, log_q = facts.view.stat(schema.LP), facts.view.stat(schema.LOG_Q)
         fit = facts.raw.variational
@@ -340,7 +341,7 @@ class WeightedDraws:
 
 
 def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
-    """Judge weighted draws."""
+    """Judge draws by their importance weights and by short chains started from them."""
     log_ratio, log_weight, limit = weighted.log_ratio, weighted.log_weight, weighted.limit
     khat = khat_of_weights(log_ratio)
     draws = min(worth(log_weight), facts.view.number(schema.WORTH) or np.inf)
@@ -354,7 +355,7 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         elif lost == "uneven weights":
             fact = f"The {many}, {draws / count:.0%} of them, and {k}: the draws hardly reach part of the posterior"
         return _refused(facts, "its weighted draws are worth too few", fact, _NUTS)
-    moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
+    moved: list[tuple[float, str]] = []  # Moves in standard errors, by entry.
     drift = _drift(facts)
     for name, (change, error) in drift.items():
         far = change > MATERIAL * np.array(CLAIMED)[:, None]
@@ -364,18 +365,18 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         moved += [(float(m), e) for m, e in named if m > DRIFTS]
     if moved:
         move, name = max(moved)
-        away = f"Short chains from the draws move away, `{name}` by {move:.1f} standard errors"
-        fact = f"{away}: the draws do not cover the posterior"
+        away = f"Chains started from the draws move away: `{name}` by {move:.1f} standard errors"
+        fact = f"{away}. The draws do not cover the posterior"
         return _refused(facts, "its draws do not cover the posterior", fact, _NUTS)
     means, sds, ends = not_carried(facts, weighted)
     if even:
-        k = f"the weights are {'all but equal' if draws > EVEN * count else 'similar'}"
+        k = f"the weights are {'almost equal' if draws > EVEN * count else 'similar'}"
     row = Reason(PREDICTIONS, "passed", f"The {many}, and {k}")
     if not (means or sds or ends):
         rest = (
             ", and short chains started from them do not move away"
             if drift
-            else ". They see no other mode"
+            else ". Weights cannot reveal modes that the fit missed"
         )
         fact = f"You may use it: means, sds and quantiles rest on enough weighted draws{rest}"
         return Verdict("usable", (Reason("answer", "passed", fact), row), _rows(facts, row))
@@ -395,7 +396,7 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
 
 
 def _refused(facts: Facts, short: str, fact: str, remedy: str) -> Verdict:
-    """Reject draws of an approximation; `short` is the reason as a clause, `fact` all of it."""
+    """Reject an approximation. `short` is the reason as a clause, `fact` the whole finding."""
     cause = Reason("approximation", "failed", fact, remedy=ended(remedy))
     said = Reason("answer", "failed", f"Do not use it: {short}")
     rows = _rows(facts, replace(cause, name=PREDICTIONS))
@@ -403,12 +404,12 @@ def _refused(facts: Facts, short: str, fact: str, remedy: str) -> Verdict:
 
 
 def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
-    """Return the entries of the deciding variables in a group."""
+    """Return the entries of those variables of a group that decide the verdict."""
     return {name: entries for name, entries in facts.names.items() if name in group}
 
 
 def _drift(facts: Facts) -> dict[str, Float[np.ndarray, "value statistic entry"]]:
-    """Read the moves of short chains and their errors, by variable; empty if no chains ran."""
+    """Read how far short chains moved, with standard errors, by variable. Return {} if no chains ran."""
     group = facts.view.group(schema.DRIFT)
     if group is None or "value" not in group.dims:
         return {}
@@ -419,9 +420,9 @@ def _drift(facts: Facts) -> dict[str, Float[np.ndarray, "value statistic entry"]
 
 
 def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries, Entries]:
-    """Name entries whose mean, standard deviation or quantiles weighted draws do not determine, the worst first.
+    """Name the entries whose mean, sd or quantiles the weighted draws do not determine, the worst first.
 
-    Each number is judged by its own k-hat and standard error, and by the moves of short chains.
+    Each summary is judged by its own k-hat and standard error, and by how far short chains move.
     """
     drift = _drift(facts)
     khats, lacks, names = list[np.ndarray](), list[np.ndarray](), list[str]()
@@ -435,7 +436,7 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
         khats.append(own.khats)
         names += entries
     every = np.concatenate(khats, axis=1)
-    # If one quantity is above the limit, the draws miss a tail, and the limit of the others is lower.
+    # If one quantity exceeds the limit, the draws miss a tail, so the other quantities get a stricter limit.
     worst = np.nanmax(every, axis=1, initial=-np.inf)
     limits = np.where(worst > weighted.limit, min(weighted.limit, LINKED), weighted.limit)
     share = worth(weighted.log_weight) / count
@@ -450,12 +451,12 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
             unsure = (change > claimed) | (error > unseen * claimed)
             unsure |= (change > DRIFTS * error) & (change > MATERIAL * claimed)
             found |= np.stack([unsure[0], unsure[1], unsure[2] | unsure[3]])
-            found[1] |= thin & found[2]  # the tails dominate the sd
+            found[1] |= thin & found[2]  # The tails dominate the sd.
         lacks.append(found)
     bad, order = (
         np.concatenate(lacks, axis=1),
         np.argsort(-np.nan_to_num(every, nan=-np.inf), axis=1),
     )
-    bad[1] &= ~bad[0]  # without a mean there is no standard deviation either
+    bad[1] &= ~bad[0]  # Without a mean, there is no sd.
     named = [tuple(names[i] for i in order[kind] if bad[kind, i]) for kind in range(3)]
     return named[0], named[1], named[2]

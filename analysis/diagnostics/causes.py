@@ -1,16 +1,16 @@
-"""Causes that keep a posterior from being used, each with its condition and its sentence.
+"""Causes that make a posterior unusable, each with its condition and its sentence.
 
-Stuck: a Metropolis chain honestly repeats draws, so a run of equal draws is judged by the chain's share of repeats. A
-narrow chain is judged by the spread of a whole variable, as labels may be permuted.
+Stuck chains: a working Metropolis chain repeats draws too, so a run of equal draws is compared with the share of
+repeats. A narrow chain is judged by the spread of a whole variable, because labels may be permuted.
 
-Funnels: a scale is related to the spread of a vector, so that no step size suits both of its ends. Every centred
-hierarchical model has such a pair. It is a cause if divergences lie where the vector is narrow, energies hardly move,
-or the scale is not explored (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
+Funnels: a scale governs the spread of a vector, so no step size suits both the narrow and the wide end. Every centred
+hierarchical model has such a pair. A funnel is reported if divergences lie where the vector is narrow, energies change
+slowly, or the scale is not explored (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 
 Modes: each chain has settled in a different place.
 
-Ridges: a sum, a difference or a product of slow parameters is known far better than each of them: `a` may grow as `b`
-in `a * b` shrinks. Chains cross such a ridge fast and move along it slowly.
+Ridges: a sum, a difference or a product of slow parameters is known far better than each parameter. In `a * b`, for
+example, `a` may grow while `b` shrinks. Chains move quickly across such a ridge and slowly along it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .verdict import (
 )
 
 ENOUGH = 100
-"""Draws of a chain to ask for."""
+"""Draws per chain that the advice asks for."""
 _MOVE = (
     "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
     "drop the chain, because it may have stopped in a region of the posterior that the others never visited."
@@ -50,13 +50,13 @@ _MOVE = (
 
 
 def not_finite(facts: Facts) -> Reason | None:
-    """Find entries that are finite in some draws and not in others, or parameters that are finite in none."""
+    """Find entries that are finite in only some draws, or parameters that are never finite."""
     entries = [entry for entries in facts.names.values() for entry in entries]
     name = next((entry for entry in entries if entry in facts.raw.broken), None)
     if name is not None:
         draws = facts.view.draws(variable_of(name, facts.names), finite=False)
         others = sum(entry in facts.raw.broken for entry in entries) - 1
-        likewise = f", and {others} other entries likewise" if others else ""
+        likewise = f", and so are {others} other entries" if others else ""
         first = _first_broken(draws.of(name))
         fact = f"`{name}` is finite in some draws and not in others, first in {first}{likewise}"
         why = "(an overflow, a division by zero, a log of a negative number)"
@@ -73,8 +73,8 @@ def not_finite(facts: Facts) -> Reason | None:
         if name in counts and (stat := facts.view.stat(name)) is not None:
             where = f"{sum(counts[name])} of {stat.size} draws, first in {_first_broken(stat)}"
             remedy = (
-                "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is "
-                "wrong there. Sample again, or write the file again."
+                "Find out why. A sampler never accepts a draw whose log density is not finite, so the file or the "
+                "model is wrong there. Sample again, or write the file again."
             )
             return Reason("not-finite", "failed", f"{what} is not finite in {where}", remedy=remedy)
     return None
@@ -91,7 +91,7 @@ def unread_weights(facts: Facts) -> Reason | None:
     """Find weights of draws under a name that onebasin does not recognise."""
     if not (name := facts.view.unread_weights):
         return None
-    fact = f"`{name}` looks like weights of the draws and was not used, so that every draw counts equally"
+    fact = f"`{name}` looks like weights of draws but was not used, so every draw counts equally"
     remedy = (
         "Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` (`log_weight__` in a "
         f"table), or leave `{name}` out."
@@ -100,13 +100,13 @@ def unread_weights(facts: Facts) -> Reason | None:
 
 
 _AT_A_TIME = 256
-"""Entries whose repeats are counted together."""
+"""Number of entries whose repeats are counted at a time."""
 
 
 def stuck(facts: Facts) -> tuple[Reason, ...]:
     """Find draws that repeat a few points, chains that do not move, and copies of chains.
 
-    A chain may also stop in the neck of a funnel; then the funnel is the first cause.
+    A chain may also get stuck in the neck of a funnel. The funnel is then listed first.
     """
     raw, entries = facts.raw, set(facts.table.index)
     if raw.kinds.named("parameter") and not entries:
@@ -155,7 +155,7 @@ def stuck(facts: Facts) -> tuple[Reason, ...]:
     if narrow := narrow_chains(facts.values):
         chains = sorted(set(narrow.values()))
         hardly = f"{capital(chains_in_words(chains))} hardly move{'s' if len(chains) == 1 else ''}"
-        variance = f"the variance of {listed(tuple(narrow))} is less than a thousandth of other chains' there"
+        variance = f"the variance of {listed(tuple(narrow))} is less than a thousandth of that in other chains"
         return (*_neck(facts), Reason("stuck", "failed", f"{hardly}: {variance}", remedy=_MOVE))
     return ()
 
@@ -167,16 +167,16 @@ def _neck(facts: Facts) -> tuple[Reason, ...]:
 
 
 SHARE = 0.1
-"""Smallest share of a chain's draws in a run of equal draws that counts."""
+"""Share of a chain's draws from which a run of equal draws counts."""
 LEAST_RUN = 3
-"""Shortest run that counts in short chains, where `SHARE` of the draws is less."""
+"""Shortest run of equal draws that counts, whatever the length of the chain."""
 NARROW = 4e-4
-"""Variance of a variable in one chain over the median chain's, below which the chain does not explore it."""
+"""Ratio of a variable's variance in one chain to that in the median chain, below which a chain is too narrow."""
 
 
 @dataclass(frozen=True)
 class EqualRun:
-    """A run of equal draws of one entry: its chain, its first draw, its length."""
+    """A run of equal draws of one entry: its chain, first draw and length."""
 
     chain: int
     first: int
@@ -188,10 +188,10 @@ def longest_run(
     free: Bool[np.ndarray, " param"],
     moved: Bool[np.ndarray, "chain step"],
 ) -> EqualRun | None:
-    """Find the longest run of equal draws that rejections do not explain, among `free` entries; None without one.
+    """Find the longest run of equal draws of a `free` entry that rejected proposals do not explain, if any.
 
-    An entry that moves in some chain may stay at an end of its range while others move, as a probability that rounds to
-    1 does. `moved` marks the steps from one draw to the next at which anything moved.
+    An entry may stay at an end of its range while others move, such as a probability that rounds to 1. `moved` marks
+    the steps from one draw to the next at which anything moved.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
@@ -199,7 +199,7 @@ def longest_run(
     ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
     same &= ~(ends & moved[..., None] & varies)
     share = same.mean(axis=1)
-    with np.errstate(divide="ignore"):  # the longest run that the share of repeats explains
+    with np.errstate(divide="ignore"):  # The share of repeats explains no longer run.
         repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)
         explained = -3 * np.log(draws) / np.log(repeats)
     honest = np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
@@ -216,7 +216,7 @@ def longest_run(
 
 
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """Find variables (chain, draw, *event) that hardly vary in one of at least three chains, and that chain."""
+    """Find variables (chain, draw, *event) that hardly vary in one of three or more chains, and name that chain."""
     found = {}
     for name, drawn in values.items():
         variance = np.array([chain.var(axis=0).sum() for chain in drawn])
@@ -226,28 +226,28 @@ def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 GOES_WITH = 0.5
-"""Rank correlation of the scale with the vector's log mean square above which they are a pair."""
+"""Rank correlation between a scale and a vector's log variance above which they form a pair."""
 ALONE = 0.6
-"""Correlation that is needed without statistics of the sampler."""
+"""Rank correlation needed if the sampler's statistics were not recorded."""
 SMALL = 0.25
-"""Median rank of the scale at divergences, among all draws, below which divergences lie at its small end."""
+"""Median rank of the scale at divergent draws below which divergences lie at the narrow end."""
 FEW, MANY = 5, 10
-"""Divergences needed together with other signs, and by themselves."""
+"""Number of divergences needed if there are other signs of a funnel, and if there are none."""
 SHORT_VECTOR = 8
-"""Most entries of a positive variable whose entries are scales."""
+"""Maximum length of a positive vector whose entries are treated as scales."""
 
 
 @dataclass(frozen=True)
 class Funnel:
-    """A scale (an entry of a variable) and a vector with a related spread."""
+    """A scale (an entry of a variable) and a vector whose spread depends on it."""
 
     scale: str
     vector: str
-    correlation: float  # rank correlation, between 0 and 1
-    large: bool  # the vector is narrow where the scale is large, as with a precision
+    correlation: float  # Absolute rank correlation.
+    large: bool  # The vector is narrow where the scale is large, as with a precision.
     divergences: int = 0
-    rank: float = math.nan  # median rank of the scale at divergences, 0 at the narrow end
-    there: int = 0  # divergences in the quarter of draws at the narrow end
+    rank: float = math.nan  # Median rank of the scale at divergences, 0 at the narrow end.
+    there: int = 0  # Divergences in the quarter of draws at the narrow end.
 
     @property
     def diverges(self) -> bool:
@@ -256,12 +256,12 @@ class Funnel:
 
     @property
     def diverges_often(self) -> bool:
-        """Check whether these divergences are enough without other signs."""
+        """Check whether these divergences alone indicate a funnel."""
         return self.divergences >= MANY and self.rank < SMALL
 
 
 def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None) -> Funnel | None:
-    """Return the pair with the highest correlation, and its divergences; None without a pair."""
+    """Return the pair with the highest correlation and count its divergences. Return None without a pair."""
     pairs = list(_pairs(values))
     if not pairs:
         return None
@@ -274,13 +274,13 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
 
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
-    # Use ranks within chains: chains in different modes differ in everything, which is not a funnel.
+    # Use ranks within chains: between chains in different modes everything differs, which is not a funnel.
     spreads = {}
     scales: list[tuple[str, str, Float[np.ndarray, "chain draw"]]] = []
     for name, drawn in values.items():
         flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
         square = flat.var(axis=1) if flat.shape[1] > 1 else np.zeros(1)
-        if square.min() > 0:  # a vector: its mean square about its mean over entries
+        if square.min() > 0:  # Vectors whose entries vary.
             spreads[name] = _ranks_by_chain(np.log(square).reshape(drawn.shape[:2]))
         # Scales are scalars, and entries of short positive vectors.
         if drawn.ndim == 2:
@@ -304,17 +304,17 @@ def _ranks_by_chain(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray
 
 
 def _ranks(values: Float[np.ndarray, " all"]) -> Float[np.ndarray, " all"]:
-    """Ranks from 0 to 1."""
+    """Return ranks, scaled to run from 0 to 1."""
     ranks = np.empty(values.size)
     ranks[np.argsort(values, kind="stable")] = np.arange(values.size)
     return ranks / max(values.size - 1, 1)
 
 
 def funnel_cause(facts: Facts, found: Funnel, ridge: Ridge | None) -> Reason | None:
-    """Return the funnel as a cause if it keeps chains from agreeing."""
+    """Return the funnel as a cause if it explains poor sampling."""
     raw = facts.raw
     if ridge and ridge.holds(found.scale, found.vector):
-        return None  # a factor of each entry of the vector, not its scale
+        return None  # The scale multiplies each entry.
     slow = bool(facts.table["ess_bulk"].get(found.scale, np.inf) < raw.min_ess)
     if facts.diverging is None and not (raw.sampler and raw.sampler.bfmi):
         blamed = found.correlation > ALONE and slow
@@ -325,7 +325,7 @@ def funnel_cause(facts: Facts, found: Funnel, ridge: Ridge | None) -> Reason | N
 
 
 def funnel_reason(facts: Facts, found: Funnel) -> Reason:
-    """Give the evidence for a funnel, and what to do."""
+    """Give the evidence for a funnel and the remedy."""
     raw, scale, vector = facts.raw, found.scale, found.vector
     fact = f"Where `{scale}` is {'large' if found.large else 'small'}, `{vector}` becomes narrow"
     fact += f" (rank correlation {found.correlation:.2f})"
@@ -345,17 +345,18 @@ def funnel_reason(facts: Facts, found: Funnel) -> Reason:
 
 
 SETTLED_ESS, SETTLED_RHAT = 50.0, 1.1
-"""ESS within a chain that has settled, and R-hat of its halves."""
+"""Smallest ESS within a chain that has settled, and largest R-hat between its halves."""
 SETTLED_ESS_IF_UNLIKE = 30.0
-"""ESS within a chain that suffices if heights differ."""
+"""Smallest ESS within a settled chain if the chains' mean log densities differ."""
 LOOKED_AT = 50
-"""Number of worst entries that are looked at."""
+"""Number of worst entries to examine."""
 
 
 def have_settled(facts: Facts, heights: Heights | None) -> bool:
-    """Check whether each chain has settled in its own mode, by its worst entries.
+    """Check, by the worst entries, whether each chain has settled in its own mode.
 
-    Their ESS within a chain must suffice, and the halves of a chain agree. A lower ESS suffices if heights differ.
+    These entries need enough ESS within each chain, and the halves of each chain must agree. A lower ESS is enough if
+    the chains' mean log densities differ.
     """
     if facts.raw.num_chains < 2 or facts.raw.num_draws < Limits.FEW:
         return False
@@ -369,13 +370,13 @@ def have_settled(facts: Facts, heights: Heights | None) -> bool:
     if ess >= SETTLED_ESS_IF_UNLIKE and unlike:
         return True
     halves = np.fmax.reduce([rhat_of_entries(chain[None]) for chain in values])
-    known = halves[~np.isnan(halves)]  # NaN for entries that are constant in every chain
+    known = halves[~np.isnan(halves)]  # NaN for entries that are constant in every chain.
     agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT
     return ess >= SETTLED_ESS and agrees
 
 
 def modes_cause(facts: Facts, heights: Heights | None) -> Reason:
-    """Say how chains that have settled differ."""
+    """Describe how chains in different modes differ."""
     fact = "Chains have settled in different places"
     if bad := len(facts.bad_rhat):
         rhat, name = facts.worst
@@ -393,30 +394,30 @@ def modes_cause(facts: Facts, heights: Heights | None) -> Reason:
 
 
 def integers_cause(facts: Facts) -> Reason:
-    """Name the single integers about which chains disagree."""
+    """Name the integer parameters on which chains disagree."""
     rows = facts.integers_apart
     rhat = in_rhat(Extreme.of(rows["rhat"]).value)
-    fact = f"Chains disagree about the whole numbers {listed(tuple(rows.index))} (R-hat {rhat})"
+    fact = f"Chains disagree about the integers {listed(tuple(rows.index))} (R-hat {rhat})"
     remedy = (
-        'If they change places, as two changepoints do, align them: `symmetry="a~b"` or `--exchangeable a~b` for `a` '
-        "and `b`; else sample again, longer or from other starting points."
+        "If they are interchangeable, like two changepoints, align them: "
+        '`symmetry="a~b"` or `--exchangeable a~b` for `a` and `b`. Otherwise sample longer, or from other points.'
     )
     return Reason("modes", "failed", fact, remedy=remedy)
 
 
 def times_as_many(ess: float, needed: float, rhat: float, limit: float) -> int:
-    """Return the factor by which the number of draws must grow, from ESS and from R-hat's excess over one."""
+    """Estimate the factor by which the number of draws must grow, from ESS and R-hat."""
     by_ess = needed / ess if ess > 0 else 1.0
     by_rhat = (rhat - 1) / (limit - 1) if math.isfinite(rhat) else 1.0
     return max(2, math.ceil(max(by_ess, by_rhat)))
 
 
 def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
-    """Ask for more draws: there are too few effective draws, or chains disagree with their own halves."""
+    """Ask for more draws if there are too few effective draws or the halves of chains disagree."""
     raw = facts.raw
     if raw.num_draws < Limits.FEW:
         fact = f"Chains of {raw.num_draws} draws are too short to judge"
-        remedy = f"Draw at least {ENOUGH} times a chain, after a warmup."
+        remedy = f"Take at least {ENOUGH} draws per chain, after a warmup."
         return Reason("short", "failed", fact, remedy=remedy)
     least, (lp_rhat, lp_ess) = facts.least_ess, facts.lp_numbers
     of_lp = lp_ess < least.value or math.isnan(least.value)
@@ -435,7 +436,7 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
             fact += f", and {raw.min_ess:.0f} are needed"
         return Reason("short", "failed", fact, remedy=draw_more(times))
     names, combination = listed(ridge.names), ridge.combination
-    known = f"{ridge.known:,.0f} effective draws, a standard deviation {ridge.narrower:.0f} times smaller"
+    known = f"{ridge.known:,.0f} effective draws, sd {ridge.narrower:.0f} times smaller"
     fact += f". The model identifies {combination} ({known}), but hardly {names} separately"
     remedy = (
         f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them constant, a "
@@ -446,24 +447,24 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
 
 
 def draw_more(times: int) -> str:
-    """Ask for that many times as many draws."""
+    """Ask for more draws, by the factor `times`."""
     return f"Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly."
 
 
 NARROW_RIDGE = 0.02
-"""Variance of a combination within chains, over that of its terms, up to which the terms lie on a ridge."""
+"""Ratio of a combination's variance within chains to that of its terms, up to which the terms lie on a ridge."""
 ROUNDING = 1e-12
-"""Value of the same ratio below which a combination counts as constant, such as the sum of a simplex."""
+"""Value of this ratio below which a combination counts as constant, such as the sum of a simplex."""
 MOST_TERMS = 4
-"""Most slow parameters that are combined all at once: among more, some combination is narrow by chance."""
+"""Maximum number of slow parameters that are combined at once. With more, some combination is narrow by chance."""
 PAIRS = 10
-"""Number of closest pairs of variables that are looked at."""
+"""Number of most strongly correlated pairs of variables to examine."""
 HALF = 0.1
-"""Limit of the same ratio within each half of the draws: two modes make a ridge only between them."""
+"""Limit of this ratio within each half of the draws. If two modes merely look like a ridge, one half exceeds it."""
 LEAST_HALF = 0.05
-"""Smallest half that is looked at, as a share of the draws."""
+"""Smallest half to examine, as a share of the draws."""
 FASTER = 4.0
-"""Smallest ratio of a combination's effective draws to those of its slowest term."""
+"""Smallest required ratio of a combination's effective draws to those of its slowest term."""
 
 
 @dataclass(frozen=True)
@@ -473,18 +474,18 @@ class Ridge:
     Its standard deviation is `narrower` times smaller than that of any term (on the log scale for products).
     """
 
-    names: tuple[str, ...]  # terms or factors
-    combination: str  # a formula, or words if coefficients differ from 1 and -1
-    known: float  # bulk ESS
+    names: tuple[str, ...]  # Terms or factors.
+    combination: str  # A formula, or a phrase if some coefficient is not 1 or -1.
+    known: float  # Bulk ESS.
     narrower: float
 
     def holds(self, *names: str) -> bool:
-        """Check whether entries, or entries of variables, are among its terms."""
+        """Check whether all given entries, or some entry of each given variable, are terms."""
         return {*names} <= {*self.names, *map(_variable, self.names)}
 
 
 def ridge_of(facts: Facts) -> Ridge | None:
-    """Find the narrowest combination of slow parameters that chains agree on, with enough effective draws.
+    """Find the narrowest combination of slow parameters that has enough effective draws and agrees between chains.
 
     Try sums and differences, and products and quotients of parameters that keep their sign. Prefer combinations of
     different variables, such as an intercept and its effects.
@@ -509,7 +510,7 @@ def _ridges(
     values: Float[np.ndarray, "chain draw param"],
     words: tuple[str, str, str],
 ) -> Iterator[Ridge]:
-    """Yield combinations that are narrow within chains, and fast; `words` write them."""
+    """Yield combinations that are narrow within chains and mix fast. `words` are used to write them."""
     within = values - values.mean(axis=1, keepdims=True)
     sd = within.std(axis=(0, 1))
     sd[sd == 0] = 1.0
@@ -535,9 +536,9 @@ def _ridges(
 
 
 def _is_one(terms: Float[np.ndarray, "chain draw term"]) -> bool:
-    """Check whether a combination is also narrow in both halves of the draws, split by its first term.
+    """Check whether a combination stays narrow when the draws are split in two by its first term.
 
-    The split has the least variance within the halves (Otsu 1979), so that it separates two modes.
+    The split minimises the variance within the halves (Otsu 1979), so it separates two modes.
     """
     flat = terms.reshape(-1, terms.shape[2])
     flat = flat[flat[:, 0].argsort()] - flat.mean(axis=0)
@@ -558,7 +559,7 @@ def _variable(entry: str) -> str:
 def _candidates(
     units: Float[np.ndarray, "chain draw param"], names: Sequence[str]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield terms and their weights, in standard deviations: close pairs, then all of a few parameters."""
+    """Yield terms and their weights, in standard deviations: correlated pairs, then all terms if there are few."""
     count = units.shape[2]
     flat = units.reshape(len(units) * units.shape[1], count)
     together = flat.T @ flat / len(flat)

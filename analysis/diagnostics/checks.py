@@ -1,9 +1,9 @@
-"""Every check of one posterior that applies: of its draws, its chains, and the records of the sampler or fit.
+"""Checks of one posterior: of its draws, its chains, and the statistics of the sampler or fit.
 
-Each function looks at one diagnostic and returns a `Reason`; the order is the one in which problems are fixed. A number
-that is NaN, missing or infinite never passes. Unadjusted dynamics leaves a bias from the step size in its draws, which
-no comparison of chains can show. Gradients of the log density at the draws can: they satisfy two identities, and the
-misses bound the errors of means and variances (`inference/microcanonical/dynamics.py`).
+Each function examines one diagnostic and returns a `Reason`, in the order in which problems should be fixed. A number
+that is NaN, missing or infinite never passes. Without Metropolis adjustment, the step size biases the draws. Comparing
+chains cannot reveal this bias, but gradients of the log density at the draws can. They satisfy two identities, and
+deviations from these bound the errors of means and variances (`inference/microcanonical/dynamics.py`).
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from .verdict import (
 
 BIAS = "step-size bias"
 LOST = 1.0
-"""Energy variance per parameter above which the integrator no longer follows the density."""
+"""Variance of the energy error per parameter above which the integrator no longer follows the density."""
 SHIFT = 0.1
-"""Error allowed in a mean, in standard deviations given the others: the Monte Carlo error of 100 draws."""
+"""Error allowed in a mean, in conditional standard deviations: the Monte Carlo error of 100 draws."""
 SPREAD = 0.2
-"""Error allowed in a variance, as a share: a tenth of the standard deviation."""
+"""Relative error allowed in a variance, which is about a tenth of the standard deviation."""
 GROSS = 2.5
-"""Factor on these errors above which the draws are useless: a quarter of a standard deviation, half of a variance."""
+"""Multiple of these errors above which the draws are useless: a quarter of an sd, or half of a variance."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
-"""Columns of the checks of parameters."""
+"""Table columns that the checks of parameters use."""
 OTHERS = "Compare their predictions with those of MCMC by `compare`."
-"""Advice on draws whose distance from the posterior nothing measures."""
+"""Advice on draws whose distance from the posterior cannot be measured."""
 SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -55,7 +55,7 @@ BLAMES = {
     "step-size": (BIAS,),
     "stuck": ("moving chains",),
 }
-"""Sampler checks behind each cause: their warnings become failures."""
+"""Sampler checks that belong to each cause. Their warnings become failures."""
 _STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`."
 
 
@@ -75,13 +75,13 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
         checks += [_moving(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler), *sizes]
         if diagnosis.has_chains:
             checks.append(_divergences(diagnosis, sampler))
-            if diagnosis.method not in ("hmc", "mclmc"):  # these have no trees
+            if diagnosis.method not in ("hmc", "mclmc"):  # These have no trees.
                 checks.append(_tree_depth(diagnosis, sampler))
             # The momentum of MCLMC has constant length, so there are no energy levels to explore.
             is_mclmc = diagnosis.method == "mclmc"
             checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
-        if fit.converged is not None:  # None: nothing was optimised, or no criterion was recorded
+        if fit.converged is not None:  # None without a recorded criterion.
             fact = "The optimiser stopped before its criterion was met"
             stopped = Reason("optimiser", "failed", fact, remedy="Allow more iterations.")
             if fit.weighted:
@@ -98,7 +98,7 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
 
 
 def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """Turn warnings of the checks behind a cause into failures."""
+    """Turn the warnings of checks that belong to a cause into failures."""
     names = {name for cause in causes for name in BLAMES.get(cause.name, ())}
     return tuple(
         replace(c, outcome="failed") if c.name in names and c.outcome == "warned" else c
@@ -109,13 +109,13 @@ def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reas
 _WHY = {
     "generated": "generated quantities",
     "transformed": "transformed parameters",
-    "integer": "discrete, so they change values rather than labels",
+    "integer": "discrete, so their values change instead of labels",
 }
 """Reasons why variables are not used for the verdict."""
 
 
 def besides(diagnosis: Measured) -> Iterator[Reason]:
-    """Name the quantities that are not used for the verdict, and say how the draws were made."""
+    """Name the quantities that are not used for the verdict, and mention resumed runs."""
     of, limit, table = diagnosis.kinds.of, diagnosis.limits.deciding_rhat, diagnosis.shown
     for reason, names in diagnosis.left_out.items():
         if not names:
@@ -130,24 +130,24 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
         yield Reason(reason, "passed", fact)
     if angles := diagnosis.angles:
         fact = (
-            f"{listed(angles)}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular; "
-            "its other numbers use the draws within half a circle of that mean. Chains cannot cross the ends of a "
+            f"{listed(angles)}: an angle whose draws lie on both sides of the cut of its circle. Its mean and sd are "
+            "circular, and its other numbers are computed around that mean. Chains cannot cross the ends of a "
             "parameter with bounds; those of the angle of a unit vector can"
         )
         yield Reason("angles", "passed", fact)
     if constants := tuple(filter(diagnosis.decides, diagnosis.constants)):
         yield Reason("constants", "passed", f"{listed(constants)}: the same in every draw")
     if diagnosis.undefined:
-        yield Reason("undefined", "passed", f"{listed(diagnosis.undefined)}: finite in no draw")
+        yield Reason("undefined", "passed", f"{listed(diagnosis.undefined)}: never finite")
     if broken := tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry)):
-        yield Reason("broken", "passed", f"Finite in some draws only: {listed(broken)}")
+        yield Reason("broken", "passed", f"Finite in only some draws: {listed(broken)}")
     if chains := restarts_in_words(diagnosis.sampler.restarts if diagnosis.sampler else ()):
         fact = "Interrupted and resumed from the last draw, step size and metric, with a new random stream"
         yield Reason("restarts", "passed", f"{fact}: {chains}")
 
 
 def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> Iterator[Reason]:
-    """Yield warnings that the verdict does not repeat, and checks that could not be judged."""
+    """Yield warnings that the verdict does not mention, and checks that could not be judged."""
     said = " ".join(
         reason.in_short + reason.sentence
         for reason in (*verdict.headline, *verdict.rows, *verdict.causes)
@@ -161,7 +161,7 @@ def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> 
         if wrong and found.name not in told and found.fact not in said:
             yield found
     if diagnosis.has_chains and diagnosis.num_chains == 1:
-        alone = "One chain: other modes, and other labels, cannot be seen. Run four"
+        alone = "There is only one chain, which cannot reveal other modes or labellings. Run four"
         yield Reason("chains", "not judged", alone)
     elif diagnosis.has_chains and diagnosis.sampler and diagnosis.sampler.identical_starts:
         same = (
@@ -175,7 +175,7 @@ def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> 
 
 
 def _varying(diagnosis: Measured) -> Reason:
-    """Pass if anything varies: entries that never do (a unit, a triangle of zeros) are structure."""
+    """Pass if any entry varies. Constant entries can be structural, such as a triangle of zeros."""
     name = "varying parameters"
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return Reason(name, "passed")
@@ -187,7 +187,7 @@ def _varying(diagnosis: Measured) -> Reason:
 
 
 def _broken(diagnosis: Measured) -> Iterator[Reason]:
-    """Name entries that are finite in some draws only."""
+    """Name entries that are finite in only some draws."""
     if broken := diagnosis.broken:
         name = max(broken, key=lambda name: broken[name])
         outcome: Outcome = "failed" if any(map(diagnosis.decides, broken)) else "warned"
@@ -219,7 +219,7 @@ def _moving(sampler: SamplerSummary) -> Reason:
     if not sampler.stuck_chains:
         return Reason("moving chains", "passed")
     fact = f"{capital(chains_in_words(sampler.stuck_chains))} never moved"
-    why = "the step size or the starting point is hopeless there"
+    why = "the step size or the starting point does not work there"
     remedy = (
         "Run with other starting points, a longer warmup or a higher target acceptance rate, and do not use these "
         "draws."
@@ -236,8 +236,8 @@ def _rhat(diagnosis: Measured) -> Reason:
         )
         return Reason(name, "not judged", "R-hat does not apply", why, OTHERS)
     if diagnosis.num_chains < 2:
-        alone = "R-hat needs at least two chains, and there is one"
-        return Reason(name, "not judged", alone, remedy="Run more.")
+        alone = "R-hat needs at least two chains, but there is only one"
+        return Reason(name, "not judged", alone, remedy="Run more chains.")
     outcome = diagnosis.numbers.worst_outcome("rhat")
     if outcome in ("passed", "not judged"):
         return _defined(diagnosis, name)
@@ -263,13 +263,13 @@ def _rhat(diagnosis: Measured) -> Reason:
 
 
 def slightly_high(outcome: Outcome, many: str) -> Reason:
-    """Warn that many parameters have an R-hat above its limit."""
+    """Warn that R-hat is slightly above its limit; `many` says for which parameters."""
     fact = f"R-hat is slightly above {many}"
     return Reason("R-hat", outcome, fact, remedy="Draw more if you need them precisely.")
 
 
 def _defined(diagnosis: Measured, name: str) -> Reason:
-    """Pass if all parameters that vary have a finite number in a column."""
+    """Pass if all parameters that vary have a finite value of a diagnostic."""
     known = {*diagnosis.constants, *diagnosis.broken}
     shown = diagnosis.shown[COLUMNS[name]]
     numbers = shown[[entry not in known and diagnosis.decides(entry) for entry in shown.index]]
@@ -293,17 +293,17 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         means = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
         apart = f"The chains' log densities disagree (R-hat of `lp` {rhat}; means by chain {means})"
         if found.unlike:
-            why = f"{found.apart()}, in a mode of another height, or has not converged"
+            why = f"{found.apart()}, so it is in a different mode or has not converged"
             return Reason(name, outcome, apart, why, "Run longer, or start from other points.")
         if diagnosis.density_heights is not None:
-            why = "by the Jacobian of bounds in `lp`; the density of the parameters does not"
+            why = "because of the Jacobian of bounds in `lp`; the density of the parameters agrees"
             return Reason(name, outcome, f"{apart}, {why}")
         if found.gap_is_seen:
-            return Reason(name, outcome, f"{apart}, by less than a nat")
+            return Reason(name, outcome, f"{apart}, but by less than one nat")
         why = "by no more than their Monte Carlo errors explain"
         return Reason(name, outcome, f"{apart}, {why}", remedy="Draw more.")
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
-        fact = "The log density `lp` is the same in every draw, so it says nothing about the chains"
+        fact = "The log density `lp` is the same in every draw, so it cannot show whether chains differ"
         remedy = "Record the log density that was sampled."
         return Reason(name, "not judged", fact, remedy=remedy)
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)
@@ -380,7 +380,7 @@ def _bfmi(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
 
 
 def _complete(diagnosis: Measured, sampler: SamplerSummary, name: str, statistic: str) -> Reason:
-    """Pass if a statistic was finite in all draws."""
+    """Pass if a statistic is finite in all draws."""
     bad = sampler.not_finite.get(statistic)
     if not bad:
         return Reason(name, "passed")
@@ -401,13 +401,13 @@ def _not_recorded(name: str, what: str) -> Reason:
 
 
 def _by_chain(counts: Sequence[int]) -> str:
-    """List the count of each chain, as ``26, 11, 12 and 9 in chains 0-3``; return "" for one chain."""
+    """List the counts by chain, like ``26, 11, 12 and 9 in chains 0-3``. Return "" for one chain."""
     each = listed([*map(str, counts)], len(counts), code=False)
     return f"{each} in chains 0-{len(counts) - 1}" if len(counts) > 1 else ""
 
 
 def _step_size_bias(sampler: SamplerSummary) -> Reason:
-    """Judge microcanonical dynamics by energy errors and gradients at the draws; adjusted dynamics passes."""
+    """Judge microcanonical dynamics by energy errors and gradients at the draws. Adjusted dynamics always passes."""
     variance, found = sampler.energy_variance, sampler.identities
     if sampler.acceptance_per_chain:
         return Reason(BIAS, "passed")
@@ -434,7 +434,7 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
     if spread.least > SPREAD:
         off.append(f"the variance of `{spread.coordinate}` is off by at least {spread.least:.0%}")
     if off:
-        fact = f"By the gradients of the log density at the draws {' and '.join(off)}"
+        fact = f"According to the gradients of the log density at the draws, {' and '.join(off)}"
         why = "the step size is too large for the density, or the chains had not yet reached the posterior"
         return Reason(BIAS, gross, fact, why, _STEPS)
     if shift.most <= SHIFT and spread.most <= SPREAD:
@@ -445,7 +445,7 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
 
 
 def is_gross(sampler: SamplerSummary) -> bool:
-    """Check whether a bias is certain, and so large that the draws are useless."""
+    """Check whether there is certainly a bias that makes the draws useless."""
     found = sampler.identities
     off = found is not None and (
         found.shift.least > GROSS * SHIFT or found.spread.least > GROSS * SPREAD
@@ -454,7 +454,7 @@ def is_gross(sampler: SamplerSummary) -> bool:
 
 
 def bounds(sampler: SamplerSummary | None) -> str:
-    """Bound the errors of means and variances in words; empty if nothing is known."""
+    """State bounds on the errors of means and variances. Return "" if none are known."""
     if sampler is None or (found := sampler.identities) is None:
         return ""
     return (

@@ -1,6 +1,6 @@
-"""Judge whether a posterior may be used: the answer, its causes and remedies, and the numbers behind it.
+"""Functions that judge whether a posterior may be used: the answer, causes, remedies and numbers.
 
-docs/guides/diagnosing.md describes the order of the decisions; `measure` gives the numbers alone.
+docs/guides/diagnosing.md describes the order of the decisions. `measure` returns only the numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-@np.errstate(over="ignore", invalid="ignore")  # squares of numbers near 1e300 overflow
+@np.errstate(over="ignore", invalid="ignore")  # Squares of numbers near 1e300 overflow.
 def diagnose(
     posterior: Posterior,
     *,
@@ -54,38 +54,37 @@ def diagnose(
     var_names : str or sequence of str, optional
         The variables to judge; by default the parameters, if the posterior distinguishes them from computed
         quantities.
-    symmetry : tuple of blocks, or words of them, optional
+    symmetry : tuple of blocks, str or sequence of str, optional
         The symmetry, as blocks or strings such as ``"mu,sigma,1-theta"``; by default the declared one. onebasin also
         searches the draws for other symmetries.
     align : bool
         Whether to look for switching labels and align them.
     rhat_max : float
-        R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because chains of equal
-        distribution with 100 effective draws each have an R-hat of 1.01 on average. Your own limit decides the verdict
-        itself.
+        R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because R-hat averages
+        1.01 even for converged chains with 100 effective draws each. A limit that you set yourself decides the verdict.
     ess_threshold : float, optional
-        Bulk ESS below this decides the verdict, tail ESS gives a warning; by default 100 per chain, at most 400.
+        Bulk ESS below this changes the verdict, and tail ESS gives a warning. By default 100 per chain, at most 400.
     bfmi_threshold : float
-        E-BFMI below this gives a warning, and is evidence for a funnel.
+        E-BFMI below this gives a warning and counts as evidence for a funnel.
     progress : callable, optional
         Called with the number of draws processed and the total during alignment.
     log_density : callable, optional
-        As in `align`: draws are aligned only if the log density stays the same.
+        Same as in `align`: draws are aligned only if their log density does not change.
 
     Returns
     -------
     Diagnosis
         Its `verdict` is ``usable``, ``aligned`` (usable after alignment), ``invariant`` (label-free quantities are
-        usable), ``partly`` (all but the named quantities are usable) or ``unusable``. `judgement` holds the sentences,
-        `aligned` the numbers modulo the symmetry, `points` a network's predictions by point.
+        usable), ``partly`` (all but the named quantities are usable) or ``unusable``. `judgement` has the sentences,
+        `aligned` the numbers after alignment, and `points` a network's predictions by point.
 
     Raises
     ------
     TypeError
         If `posterior` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If it has no group `posterior`, fewer than 4 draws a chain or no finite draw, if `var_names` or `symmetry`
-        names a missing variable, or a threshold is invalid.
+        If it has no group `posterior`, fewer than 4 draws per chain, or no finite draw; if `var_names` or `symmetry`
+        names a missing variable; or if a threshold is invalid.
 
     References
     ----------
@@ -102,7 +101,7 @@ def diagnose(
     """
     view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
-    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # too few for R-hat
+    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # Too few for R-hat.
         ess_threshold = PER_CHAIN * view.num_chains
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     raw = measure(view, var_names=var_names, limits=limits)
@@ -130,7 +129,7 @@ def diagnose(
     caveat = raw.symmetry_caveat
     if aligned is not None and resolve(view, aligned.alignment.symmetry).in_file:
         caveat = aligned.alignment.unchecked
-    # Single integers that decide are not listed as left out.
+    # Integers that decide the verdict are not listed as left out.
     every = raw.left_out.items()
     left_out = {why: tuple(n for n in names if n not in integers) for why, names in every}
     numbers = {each.name: getattr(raw, each.name) for each in fields(raw)}
@@ -150,7 +149,7 @@ def summary(
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
+        The posterior, in any form that `diagnose` accepts.
     var_names : str or sequence of str, optional
         The variables; by default those that `diagnose` judges.
     symmetry : tuple of blocks, str or sequence of str, optional
@@ -165,7 +164,7 @@ def summary(
     Raises
     ------
     TypeError, ValueError
-        As `diagnose`.
+        In the same cases as `diagnose`.
 
     Examples
     --------
@@ -179,7 +178,7 @@ def summary(
 def _labels(
     facts: Facts, given: Symmetry | None, align: bool, progress: Callable[[int, int], None] | None
 ) -> Labels:
-    """Look for switching labels, if that is requested."""
+    """Look for switching labels, if `align` is true."""
     if not align:
         return Labels("none", facts, looked=False)
     blocks = declared_blocks(facts, given)
@@ -193,21 +192,21 @@ def _labels(
 
 @dataclass(frozen=True)
 class Carried:
-    """A posterior's verdict, and a sentence for results that are computed from it; empty if all is well."""
+    """A posterior's verdict, with a sentence to show next to results computed from it; empty if all is well."""
 
-    answer: str = ""  # as `Verdict.answer`; empty if the posterior could not be judged
+    answer: str = ""  # As in `Verdict`; empty if it could not be judged.
     sentence: str = ""
     flag: Flag = ""
     diagnosis: Diagnosis | None = None
 
     @property
     def words(self) -> list[Words]:
-        """The sentence for a card, if there is one."""
+        """The sentence as content of a `Card`, if there is one."""
         return [Words(self.sentence, flag=self.flag)] if self.sentence else []
 
 
 def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Carried:
-    """Say what a verdict means for results, such as "predictions"; `label_free` ones do not depend on labels."""
+    """Say what the verdict means for `results`, such as "predictions"; `label_free`: labels do not matter."""
     if diagnosis is not None and not isinstance(diagnosis, Diagnosis):
         raise ArgumentTypeError(
             f"`diagnosis` is a {type(diagnosis).__name__}; give the result of `ob.diagnose(posterior)`."
@@ -227,9 +226,10 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
     flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")  # type: ignore[assignment]
     said = {
         "aligned": f"These {results} use aligned draws: the posterior is usable after alignment.",
-        "invariant": f"Use only {results} that do not depend on labels: the posterior is usable for label-free "
-        "quantities, and others average over labels.",
-        "partly": f"The posterior of these {results} is usable in part. {found.judgement.sentence}",
+        "invariant": f"Use only {results} that do not depend on labels. The posterior is usable only for "
+        "label-free quantities; others average over labels.",
+        "partly": f"These {results} come from a posterior that is only usable in part. "
+        f"{found.judgement.sentence}",
         "unusable": f"Do not use these {results}: the posterior is not usable. "
         + "".join(f"{cause.evidence} {cause.remedy}" for cause in found.judgement.causes[:1]),
     }

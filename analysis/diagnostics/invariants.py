@@ -1,13 +1,13 @@
-"""Label-free quantities: quantities that a symmetry does not change, so that they can be judged without alignment.
+"""Label-free quantities: a symmetry does not change them, so they can be judged without alignment.
 
-For every variable of an `Exchangeable` block: its mean over the components (if no sign flips) and its mean square; for
-two variables of a block: their covariance over the components, which shows what belongs together. For a variable that
-changes sign: its absolute value, or mean square. For a complemented weight: its distance from one half. For variables
-that rotate: products of their rows, such as L L' of loadings L. For a network: its outputs at training inputs. And
-`lp`. They converge when the posterior does, whatever the labels did.
+A variable of an `Exchangeable` block has its mean over the components (if no sign flips) and its mean square. Two
+variables of a block have their covariance over the components, which shows which values belong together. A variable
+that changes sign has its absolute value or mean square, and a complemented weight its distance from one half.
+Variables that rotate have products of their rows, such as L L' of loadings L. A network has its outputs at training
+inputs. `lp` is label-free too. These quantities converge when the posterior does, even if labels switch.
 
-A network's predictions are also judged by point: at each input by the largest R-hat and the smallest ESS of its
-outputs.
+A network's predictions are also judged point by point, by the largest R-hat and smallest ESS of its outputs at each
+input.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ Units = Mapping[str, float]
 """Largest absolute values of variables."""
 
 PIECE = 2**23
-"""Bytes of draws that are held in memory together."""
+"""Bytes of draws that are in memory at a time."""
 _LEAST = 1e-100
 ROWS = 8
-"""Most rows of a rotating variable that enter products, evenly spread."""
+"""Maximum number of rows of a rotating variable to use in products. The rows are evenly spaced."""
 MAX_OUTPUTS = 50
-"""Most training inputs at which a network predicts, evenly spread over the data set."""
+"""Maximum number of training inputs at which a network predicts, evenly spaced over the data set."""
 
 
 def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
-    """Compute quantities that no element of the symmetry's group changes.
+    """Compute quantities that the symmetry does not change.
 
-    Positive scalings change `lp`, which includes the prior, and mean squares; a network that can be rescaled
-    contributes its outputs alone.
+    Positive scalings change mean squares and `lp`, which includes the prior. A network that can be rescaled therefore
+    contributes only its outputs.
 
     Returns
     -------
     Draws
         `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``load load'[0,3]``,
-        ``output[obs,out]`` and, if a network predicts its noise, ``noise_sd[obs,out]``, as far as they apply. May be
-        empty.
+        ``output[obs,out]`` and, if a network predicts its noise, ``noise_sd[obs,out]``. Quantities that do not apply
+        are absent.
     """
     view = as_view(posterior)
     found: list[tuple[str, np.ndarray]] = []
     if (lp := view.stat(schema.LP)) is not None:
         found.append((schema.LP, lp))
     entries: dict[str, tuple[str, ...]] = {}
-    terms: dict[str, float] = {}  # sizes of the terms that quantities are sums of
+    terms: dict[str, float] = {}  # Largest terms of the sums.
     if view.x is not None and view.network is not None:
         outputs = _by_pieces(view, tuple(view.network.network.shapes), partial(_outputs, view))
         for name, values in outputs:
@@ -106,7 +106,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         found += _by_pieces(view, names, measure)
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
-    # Treat quantities as constant that vary by no more than rounding, such as the sum of a simplex.
+    # If a quantity varies only by rounding error, treat it as constant, such as the sum of a simplex.
     moved = {name for block in symmetry for name in block.variables} & {*view.variables}
     single = np.dtype(np.float32) in {view.arrays[name].dtype for name in moved}
     rounding = ROUNDING * float(np.finfo(np.float32 if single else np.float64).eps)
@@ -147,13 +147,13 @@ def _pieces(view: View, names: Sequence[str]) -> Iterator[Piece]:
 def _of_block(
     block: Block, every: Symmetry, piece: Piece, largest: Units
 ) -> list[tuple[str, np.ndarray]]:
-    """Compute quantities of one block that no block changes."""
+    """Compute the quantities of one block that stay unchanged under all blocks."""
     quantities: list[tuple[str, np.ndarray]] = []
     for name in block.axes:
         values = piece[name]
         others = [other for other in every if name in other.axes]
         axes = tuple(sorted({axis + 2 for other in others for axis in axes_of(other.axes[name])}))
-        if others[0] is not block:  # computed for that block
+        if others[0] is not block:  # Already computed for another block.
             continue
         if not any(name in other.flipped for other in every):
             quantities.append((f"mean({name})", values.mean(axis=axes)))
@@ -173,7 +173,7 @@ def _of_block(
 
 
 def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield products over the components of some rows of two variables, mean squares and traces."""
+    """Yield mean squares, traces, and inner products between rows of two variables."""
     rows: dict[str, np.ndarray] = {}
     chosen: dict[str, np.ndarray] = {}
     for name, places in block.axes.items():
@@ -197,12 +197,12 @@ def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tupl
 def _of_pairs(
     block: Block, every: Symmetry, piece: Piece, largest: Units
 ) -> list[tuple[str, np.ndarray]]:
-    """Return covariances over the components of two variables with one number per component."""
+    """Return the covariances over components between pairs of variables that are indexed by component."""
     single = [name for name, places in block.axes.items() if len(axes_of(places)) == 1]
     found = []
     elsewhere = {n for other in every if other is not block for n in other.flipped}
     for first, second in combinations(single, 2):
-        # Signs that change together cancel in a product; a single sign, or one of another block, needs squares.
+        # Signs that flip together cancel in a product. A sign that flips by itself or in another block needs squares.
         alone = {first, second} & set(block.flipped)
         alone = (alone if len(alone) == 1 else set()) | ({first, second} & elsewhere)
         if {first, second} & set(block.flipped) - alone and alone:
@@ -225,7 +225,7 @@ def _of_pairs(
 def _by_part(
     piece: Piece, block: Block, name: str, largest: Units, *, squared: bool
 ) -> Float[np.ndarray, "chain draw part"]:
-    """Return the mean (square) over each component's entries, in units that keep products finite."""
+    """Return the mean (or mean square) of each component's entries, scaled so that products stay finite."""
     (axis,) = axes_of(block.axes[name])
     values = np.moveaxis(piece[name], axis + 2, 2) / _unit(largest[name])
     flat = values.reshape(*values.shape[:3], -1)
@@ -235,7 +235,7 @@ def _by_part(
 def _mean_square(
     name: str, values: np.ndarray, axes: tuple[int, ...], largest: float
 ) -> tuple[str, np.ndarray]:
-    """Return the mean square, in a unit that keeps squares finite, with its name."""
+    """Return the name and values of a mean square, scaled so that squares stay finite."""
     unit = _unit(largest)
     if unit == 1:
         return f"mean({name}^2)", (values**2).mean(axis=axes)
@@ -243,13 +243,13 @@ def _mean_square(
 
 
 def _unit(largest: float) -> float:
-    """Return 1, so that quantities of two posteriors can be compared, or a power of two for extreme numbers."""
+    """Return the unit: 1, so that two posteriors are comparable, or a power of two for extreme numbers."""
     ordinary = largest == 0 or _LEAST <= largest <= 1 / _LEAST
     return 1.0 if ordinary else float(power_of_two(np.asarray(largest)))
 
 
 def chosen_inputs(count: int) -> np.ndarray:
-    """Choose the training inputs at which a network's outputs are judged, among that many."""
+    """Choose, from `count` training inputs, those at which a network's outputs are judged."""
     return np.linspace(0, count - 1, min(count, MAX_OUTPUTS)).astype(int)
 
 
@@ -267,37 +267,37 @@ def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
 
 
 FEW = 0.1
-"""Largest share of unusable points with which the other points may be used."""
+"""Largest share of unusable points at which the other points may still be used."""
 NAMED = 8
-"""Most points that a sentence names, the worst first."""
+"""Maximum number of points that a sentence names, the worst first."""
 TABLE_ROWS = 40
-"""Most points that a table shows, unless all are requested."""
+"""Maximum number of points that a table shows, unless all are requested."""
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedPoints:
     """A network's predictions judged point by point.
 
-    Its `table` has one row per point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
+    Its `table` has one row per point, indexed by the input's number: `rhat`, `ess_bulk`, and whether it is `usable`.
     """
 
     table: pd.DataFrame
-    limits: tuple[float, float]  # the largest R-hat and the smallest bulk ESS of a usable point
+    limits: tuple[float, float]  # Largest R-hat, smallest bulk ESS of a usable point.
 
     @classmethod
     def of(
         cls, outputs: pd.DataFrame, rows: Int[np.ndarray, " obs"], limits: Limits, chains: int
     ) -> JudgedPoints | None:
-        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None without outputs.
+        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``. Return None without outputs.
 
-        `rows` are the numbers of the inputs, by `obs`.
+        `rows` maps `obs` to the number of the input.
         """
         place = outputs.index.str.extract(r"^(?:output|f|noise_sd)\[(\d+),", expand=False)
         known = outputs.loc[place.notna(), ["rhat", "ess_bulk"]]
         if known.empty:
             return None
         most, least = limits.deciding_rhat, limits.least_ess(chains)
-        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # False for NaN
+        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # False for NaN.
         each = known.assign(usable=usable).groupby(place.dropna().astype(int).to_numpy())
         worst = each.agg({"rhat": "max", "ess_bulk": "min", "usable": "all"})
         worst.index = pd.Index(rows[worst.index], name="input")
@@ -310,7 +310,7 @@ class JudgedPoints:
 
     @property
     def few(self) -> bool:
-        """Check whether some points are unusable, but so few that the others may be used."""
+        """Check whether some points are unusable, but few enough that the others may be used."""
         return 0 < len(self.bad) <= FEW * len(self.table)
 
     @property
@@ -335,7 +335,7 @@ class JudgedPoints:
         """Say at which points chains disagree, and what to do."""
         rhat, ess = self._worst
         where = f"{self.bad_in_words}, or have too few effective draws there ({rhat}, {ess})"
-        fact = f"Chains disagree on predictions at {where} and agree at {self.good_in_words}"
+        fact = f"Chains disagree on predictions at {where}; they agree at {self.good_in_words}"
         remedy = (
             "The posterior of the function may have several modes at these inputs; many chains from random starts "
             "weight them best. `ob.networks.summarise_predictions(posterior, x)` shows how chains agree at your own "
@@ -344,7 +344,7 @@ class JudgedPoints:
         return Reason("points", "failed", fact, remedy=remedy)
 
     def reason(self, name: str = "predictions by point", *, used: bool = True) -> Reason:
-        """Say at which points predictions can be used, or chains agree."""
+        """Say at which points predictions can be used or chains agree."""
         fact = "Predictions can be used"
         if not used:
             fact = "Chains agree on predictions, with enough effective draws,"
@@ -354,7 +354,7 @@ class JudgedPoints:
         return Reason(name, "warned" if len(self.bad) else "passed", fact)
 
     def as_table(self, answer: str | None, *, whole: bool = False) -> Table:
-        """Tabulate points, unusable ones first, and mark the numbers that make them so."""
+        """Tabulate points, unusable ones first, and mark the numbers beyond their limits."""
         flag: Flag = "bad" if answer == "unusable" else "warn"
         rest = self.table[self.table["usable"]]
         rows = pd.concat([self.bad, rest])[: None if whole else TABLE_ROWS]

@@ -1,8 +1,8 @@
-"""The order in which causes decide about Markov chains, and the verdict in words: answer, rows, causes, remarks.
+"""The verdict on Markov chains: the order in which causes decide, and the answer, rows, causes and remarks in words.
 
-Labels come first: modulo them the posterior may be sound. Then come causes that keep it from being sound, most likely
-first: a funnel, too few draws, modes. The limits were set on simulated posteriors with known answers; `benchmarks`
-measures the error rates.
+Labels come first, because a posterior may be sound once they are aligned. Other causes follow, the most likely first: a
+funnel, too few draws, modes. The limits were tuned on simulated posteriors with known answers. The error rates are
+measured in `benchmarks`.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ from .verdict import (
 )
 
 MEANS, SPREADS = 0.1, 1.1
-"""Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
+"""Components are equal if their means differ by less than `MEANS` sds and their sds by a factor below `SPREADS`."""
 MOST_PARTS = 64
-"""Most components of a variable that is taken for one of labels."""
+"""Maximum number of components of a variable that may be indexed by labels."""
 _STOPPED = {
     "not-finite": "draws are not finite",
-    "stuck": "a chain stands still",
+    "stuck": "a chain does not move",
     "copies": "chains are copies of one another",
     "resampled": "few draws are distinct",
     "weighted": "weights of the draws were not used",
@@ -82,14 +82,14 @@ _WEIGHTS = (
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A posterior whose draws are finite and move, and the state of its labels."""
+    """A posterior with finite draws and moving chains, and the state of its labels."""
 
-    before: Facts  # of the draws as sampled
+    before: Facts  # The draws as sampled.
     labels: Labels
 
     @property
     def after(self) -> Facts:
-        """The posterior modulo its symmetry."""
+        """Facts after alignment."""
         return self.labels.facts
 
     @property
@@ -99,7 +99,7 @@ class Case:
 
     @cached_property
     def checks(self) -> dict[str, Reason]:
-        """Checks of the draws as sampled, by name."""
+        """Checks of the unaligned draws, by name."""
         return {found.name: found for found in check(self.before.raw)}
 
     @cached_property
@@ -110,18 +110,18 @@ class Case:
 
     @cached_property
     def identified(self) -> Facts:
-        """Facts on the parameters that must mix: all of them, but not overlapping components if there are others."""
+        """Facts on the parameters that must mix: all, but without overlapping components if others exist."""
         overlap = self.labels.state == "overlap" and len(self.unmoved.table)
         return self.unmoved if overlap else self.after
 
     @cached_property
     def ridge(self) -> Ridge | None:
-        """The combination of slow parameters that is known far better than each of them, if any."""
+        """A combination of slow parameters that is known far better than each of them, if there is one."""
         return ridge_of(self.identified)
 
     @cached_property
     def is_sound(self) -> bool:
-        """Check whether chains agree, modulo labels, with enough effective draws."""
+        """Check whether chains agree after alignment and have enough effective draws."""
         bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
         if len(self.integers_apart):
             return False
@@ -131,7 +131,7 @@ class Case:
 
     @cached_property
     def integers_apart(self) -> pd.DataFrame:
-        """Rows of single integers about which chains disagree although no label switches."""
+        """Rows of integer parameters on which chains disagree although no labels switch."""
         rows = self.before.integers_apart
         return rows if self.labels.state in ("none", "stay") else rows[:0]
 
@@ -149,29 +149,29 @@ class Case:
 
     @cached_property
     def funnel(self) -> Funnel | None:
-        """The scale and vector that are most closely related."""
+        """The scale and vector with the strongest relation, if any."""
         values = {n: v for n, v in self.before.values.items() if n not in self.labels.near}
         return find_funnel(values, self.before.diverging)
 
     @property
     def heights(self) -> Heights | None:
-        """Chains' mean log densities; None if there are not two to compare."""
+        """Mean log densities of the chains; None if there are fewer than two to compare."""
         return self.before.raw.heights
 
     @cached_property
     def modes(self) -> ModesSummary | None:
-        """The modes that were sampled one by one and joined; None of other posteriors."""
+        """Modes that were sampled separately and combined; None for other posteriors."""
         return modes_of(self.before.view)
 
     @property
     def keeps_heights(self) -> bool:
-        """Check whether the log density agrees between chains; if not, they are in unequal modes."""
+        """Check whether the log density agrees between chains. If not, they are in different modes."""
         apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
         return not apart and not (self.heights is not None and self.heights.unlike)
 
     @cached_property
     def blames_labels(self) -> bool:
-        """Check whether labels that cannot be aligned are the first cause, rather than settled chains."""
+        """Check whether the first cause is labels that cannot be aligned, and not chains in different modes."""
         partial = self.labels.state == "partial" and self.keeps_heights
         return partial and not (
             self.labels.doubtful and have_settled(self.identified, self.heights)
@@ -179,7 +179,7 @@ class Case:
 
     @property
     def is_open(self) -> bool:
-        """Check whether chains disagree, so that labels may switch although none were found."""
+        """Check whether chains disagree, in which case labels may switch unnoticed."""
         apart = len(self.integers_apart) > 0 or not self.identified.chains_agree
         return self.answer == "unusable" and apart
 
@@ -195,7 +195,7 @@ class Case:
 
     @cached_property
     def points(self) -> JudgedPoints | None:
-        """A network's predictions at training inputs; None of one chain, or without stored inputs."""
+        """A network's predictions at training inputs; None for one chain or without stored inputs."""
         view, raw = self.before.view, self.before.raw
         if view.network is None or view.x is None or raw.num_chains < 2:
             return None
@@ -205,7 +205,7 @@ class Case:
 
     @cached_property
     def few_points_disagree(self) -> bool:
-        """Check whether all label-free quantities are sound except a network's predictions at a few points."""
+        """Check whether a network's predictions at a few points are the only unsound label-free quantities."""
         sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
         return sound and self.points is not None and self.points.few
 
@@ -226,7 +226,7 @@ class Case:
 
     @cached_property
     def causes(self) -> tuple[Reason, ...]:
-        """Causes that keep it from being sound modulo labels, most likely first; empty if it is sound."""
+        """Causes why the posterior is unsound even after alignment, the most likely first."""
         doubt = self.modes.doubt if self.modes else ""
         weights = (Reason("weights", "failed", doubt, remedy=_WEIGHTS),) if doubt else ()
         if self.is_sound or self.blames_labels:
@@ -247,7 +247,7 @@ class Case:
 
     @cached_property
     def sampler_fails(self) -> tuple[Reason, ...]:
-        """Causes that forbid use although chains agree: biasing steps; many divergences, or some at small scales."""
+        """Causes that forbid use although chains agree: biased steps or too many divergences."""
         sampler, bias = self.before.raw.sampler, self.checks.get(BIAS)
         if sampler is not None and bias is not None and bias.fact and is_gross(sampler):
             return (replace(bias, name="step-size"),)
@@ -262,7 +262,7 @@ class Case:
 
 
 def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
-    """Return the verdict on draws that are not finite or few, and chains that do not move or are copies."""
+    """Return the verdict on draws that are not finite or hardly distinct, and on stuck or copied chains."""
     first, last = causes[0], causes[-1]
     broken = last.name in ("not-finite", "weighted")
     rows = (
@@ -274,7 +274,7 @@ def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
 
 
 def of_chains(case: Case) -> Verdict:
-    """Return the verdict on Markov chains whose draws are finite and move."""
+    """Return the verdict on Markov chains with finite draws that move."""
     labels, answer, raw = case.labels, case.answer, case.before.raw
     slow = tuple(_slow_invariants(case)) if answer != "invariant" else ()
     switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
@@ -291,7 +291,7 @@ def of_chains(case: Case) -> Verdict:
     more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
         fact = (
-            "As an ensemble over modes the chains may still predict well: `ob.networks.score_predictions` scores "
+            "The chains may still predict well as an ensemble over modes: `ob.networks.score_predictions` scores "
             "them, and `ob.networks.summarise_predictions` shows where they agree"
         )
         more.append(Reason("network", "not judged", fact))
@@ -329,7 +329,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if BIAS in case.checks and case.checks[BIAS].outcome == "not judged":
         known = bounds(raw.sampler)
         may = "may have a bias" if known else "have a bias"
-        fact = f"Its draws {may} from the step size, which agreement between chains does not show"
+        fact = f"Its draws {may} from the step size, which agreement between chains cannot reveal"
         yield Reason(BIAS, "not judged", f"{fact}: {known}" if known else fact)
 
 
@@ -340,8 +340,8 @@ def _aligned(case: Case) -> str:
     names = listed(labels.variables)
     if labels.rotated:
         return (
-            f"{names} rotate, and label-free quantities agree between chains: use the latter first. Aligned means of "
-            f"simple structure (varimax) may be used too; {falls}"
+            f"{names} rotate, but label-free quantities agree between chains, so prefer "
+            f"these. You may also use means aligned to simple structure (varimax); {falls}"
         )
     move = "moves" if len(labels.variables) == 1 else "move"
     move += " together" if len(labels.variables) > 1 and len(labels.symmetry) == 1 else ""
@@ -368,7 +368,7 @@ def _usable(case: Case) -> Iterator[Reason]:
     if raw.num_chains == 1:
         fact = (
             f"You may use it as far as one chain can tell: its halves agree (R-hat at most {rhat}) and there are "
-            f"{ess}, but modes that it did not visit cannot be seen"
+            f"{ess}, but it cannot reveal modes that it did not visit"
         )
     yield Reason("answer", limits.outcome("rhat", worst.value), fact)
     if above := int((facts.table["rhat"] > limits.rhat).sum()):
@@ -387,7 +387,7 @@ def _usable(case: Case) -> Iterator[Reason]:
 
 
 def _slow_invariants(case: Case) -> Iterator[Reason]:
-    """Name the slowest label-free quantity if only these could be used, and have too few effective draws."""
+    """Name the slowest label-free quantity if only such quantities are usable but lack effective draws."""
     table, raw = case.labels.invariants, case.before.raw
     if case.labels.state != "overlap" or case.causes or case.invariants_agree or table.empty:
         return
@@ -400,13 +400,10 @@ def _slow_invariants(case: Case) -> Iterator[Reason]:
 
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     if labels.state == "partial":
-        fact = (
-            f"{labels_move(labels)}. {labels.reason} Moving only some of these parameters would leave the "
-            "posterior"
-        )
+        fact = f"{labels_move(labels)}. {labels.reason} Moving only some of these parameters would change the posterior"
         remedy = (
-            f"{advice(labels.facts.view)} If the other quantities do not belong to the components, the chains "
-            "disagree about them: sample again, longer or from other starting points."
+            f"{advice(labels.facts.view)} If the other quantities do not belong to the components, the chains disagree "
+            "about them. Then sample longer, or from other starting points."
         )
         return Reason("labels", "failed", f"{fact}, so nothing was aligned", remedy=remedy)
     before, after, shown = case.before.worst_rhat.value, case.after.worst_rhat.value, ""
@@ -426,9 +423,9 @@ def _labels_row(labels: Labels, raw: Measured, case: Case) -> Reason:
     if not labels.looked:
         return Reason(LABELS, "not judged", "Labels were not checked")
     state, names = labels.state, listed(labels.variables)
-    if not labels.rotated and state == "none":  # a rotation is reported in any state
+    if not labels.rotated and state == "none":  # Rotations are reported below.
         if raw.num_chains == 1:
-            fact = "No labels switch within the chain; whether other chains would have the same labels is unknown"
+            fact = "No labels switch within the chain, but other chains might have other labels"
             return Reason(LABELS, "not judged", fact)
         if not case.is_open:
             return Reason(LABELS, "passed", UNSEEN)
@@ -446,7 +443,7 @@ def _labels_row(labels: Labels, raw: Measured, case: Case) -> Reason:
     if labels.unclear_pair:
         fact = cannot_tell(labels)
     elif labels.near:
-        fact = f"Labels of {names} switch, and alignment does not keep the posterior"
+        fact = f"Labels of {names} switch, and alignment would change the posterior"
     elif labels.rotated:
         how = "; varimax and matching align them" if sorts else f", and {apart}"
         fact = f"The components of {names} rotate{how}"
@@ -477,7 +474,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
     if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
         worst = case.worst_invariant
         if math.isnan(worst.value):
-            fact = "Neither `lp` nor another label-free quantity is available"
+            fact = "Neither `lp` nor any other label-free quantity is available"
             return Reason(PREDICTIONS, "not judged", fact)
         rhat = in_rhat(worst.value, limits)
         if worst.value > case.limits.deciding_rhat:
@@ -490,10 +487,10 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
         own = raw.limits.outcome("rhat", worst.value)
         return Reason(PREDICTIONS, own, f"{fact}{apart}")
     if answer == "unusable":
-        fact = "Parameters are not reliable, nor is anything computed from them"
+        fact = "Parameters, and anything computed from them, are not reliable"
         return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
     if raw.num_chains == 1:
-        fact = "The halves of the one chain agree; there is no other chain to compare with"
+        fact = "The two halves of the chain agree, but there is no second chain for comparison"
         return Reason(PREDICTIONS, "not judged", fact)
     density = (
         "" if math.isnan(lp) else f" and the log density (R-hat of `lp` {in_rhat(lp, limits)})"
@@ -503,7 +500,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
 
 
 def _sampler(raw: Measured, every: tuple[Reason, ...], causes: tuple[Reason, ...]) -> Reason:
-    """Judge the statistics that the sampler recorded."""
+    """Judge the statistics recorded by the sampler."""
     checks = blamed(tuple(c for c in every if c.name in SAMPLER_CHECKS), causes)
     if found := [c for c in checks if c.outcome in ("failed", "warned")]:
         text = " ".join(f"{c.fact}." for c in found)
@@ -531,7 +528,7 @@ def _missing(checks: Iterable[Reason]) -> str:
 
 
 def _alike_parts(facts: Facts) -> Iterator[Reason]:
-    """Name vectors whose entries have the same posterior."""
+    """Report vectors whose entries all have the same posterior."""
     for name, drawn in facts.values.items():
         if drawn.ndim == 3 and 2 <= drawn.shape[2] <= MOST_PARTS:
             rows = facts.raw.parameters.reindex(list(facts.names[name]))

@@ -1,8 +1,8 @@
-"""Label switching: modulo the declared or given symmetry, and as the draws themselves show it.
+"""Label switching, under the declared or given symmetry and as the draws themselves show it.
 
-Declared symmetries are divided out first; the search looks for the rest. A network's symmetry follows from its
-architecture, so nothing is searched for there. R-hat of aligned draws is optimistic, because every chain helped to fit
-the reference. So the invariants are judged too, and chains that stay apart are counted.
+Declared symmetries are aligned first, then the draws are searched for others. Networks need no search, because their
+symmetry follows from the architecture. R-hat of aligned draws is optimistic, because every chain helped to fit the
+reference. So label-free quantities are judged too, and groups of chains that still disagree are reported.
 """
 
 from __future__ import annotations
@@ -46,38 +46,39 @@ from .result import APART, AlignedDiagnosis
 from .verdict import Answer, ended, listed
 
 MIXED = 1000
-"""Most draws of a chain whose labels are mixed again."""
+"""Maximum number of draws per chain that get random labels as a test."""
 ALIKE = 4.0
-"""Monte Carlo errors by which means of components with equal posteriors may differ."""
+"""Largest difference, in Monte Carlo errors, between means of components that count as equal."""
 CLEAR, CLEAR_PAIR = 0.4, 0.33
-"""Variance after alignment, over its value for noise, below which all components, and a pair of them, are distinct."""
+"""Ratio of the variance after alignment to its value for noise, below which all components (`CLEAR`) or two of them
+(`CLEAR_PAIR`) are distinct."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The state of labels, and the evidence.
+    """The state of labels and the evidence for it.
 
-    ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
-    labels switch, and alignment sorts them; ``overlap``: they switch, and components overlap or turn into one another;
-    ``partial``: they switch together with quantities that cannot be moved, so nothing is aligned.
+    ``none``: no switching was seen. ``stay``: a symmetry is declared, but all draws have one labelling. ``switch``:
+    labels switch, and alignment sorts them. ``overlap``: labels switch, and components overlap or turn into one
+    another. ``partial``: labels switch together with quantities that cannot be moved, so nothing is aligned.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
-    facts: Facts  # modulo the symmetry
-    declared: Symmetry = ()  # declared or given blocks, which are divided out
-    found: tuple[Candidate, ...] = ()  # further blocks that the draws show
+    facts: Facts  # After alignment.
+    declared: Symmetry = ()  # Declared or given blocks.
+    found: tuple[Candidate, ...] = ()  # Other blocks found in the draws.
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    reason: str = ""  # the reason why alignment would leave the posterior, as a sentence
-    turning: tuple[str, ...] = ()  # variables with components that turn and are not aligned
-    unclear: str = ""  # why varimax has no clear optimum for declared rotations, as a sentence
-    doubtful: bool = False  # the only evidence is that the same chains differ
-    near: tuple[str, ...] = ()  # variables of components with stick-breaking weights
-    unclear_pair: Separation | None = None  # components that aligned draws do not distinguish
+    reason: str = ""  # Why alignment would change the posterior, as a sentence.
+    turning: tuple[str, ...] = ()  # Variables with rotating components that are not aligned.
+    unclear: str = ""  # Why varimax has no clear optimum for declared rotations, as a sentence.
+    doubtful: bool = False  # The only evidence: the same chains differ.
+    near: tuple[str, ...] = ()  # Variables of components with stick-breaking weights.
+    unclear_pair: Separation | None = None  # Components that stay indistinct.
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
-        """Numbers of label-free quantities."""
+        """A table of label-free quantities."""
         if self.aligned is not None:
             return self.aligned.invariants
         return summary(invariants(self.facts.view, self.symmetry))
@@ -106,9 +107,9 @@ class Labels:
 
 
 def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
-    """Divide out declared blocks, which make equal modes, and search for others.
+    """Align by the declared blocks, which create equal modes, and search for others.
 
-    `options` are those of `diagnose_aligned`.
+    `options` are passed to `diagnose_aligned`.
     """
     if not declared:
         return _near(facts) or _told_apart(_search(facts, facts, (), None, options))
@@ -150,7 +151,7 @@ def _told_apart(labels: Labels) -> Labels:
 
 
 def _near(facts: Facts) -> Labels | None:
-    """Return the labels of stick-breaking weights if chains disagree on them; alignment cannot fix these."""
+    """Return labels of stick-breaking weights if chains disagree on them. Alignment cannot fix such labels."""
     found = nearly_exchangeable(facts.view) if facts.raw.variational is None else {}
     own = facts.table["variable"].isin(found)
     if not (facts.table.loc[own, "rhat"] > facts.rhat_limit).any():
@@ -166,7 +167,7 @@ def _search(
     aligned: AlignedDiagnosis | None,
     options: dict[str, Any],
 ) -> Labels:
-    # Ignore blocks that are declared already, or that the draws were aligned by.
+    # Ignore blocks that are declared or by which the draws were already aligned.
     was = facts.view.declared_symmetry if facts.view.is_aligned else ()
     old = {name for block in (*declared, *was) for name in block.variables}
     rest = tuple(c for c in _discover(after) if not old & c.values.keys())
@@ -184,14 +185,14 @@ def _search(
         except LeavesPosterior as refusal:
             reason = refusal.reason
             alone = not companions(certain, after.values)
-    if certain and reason and alone:  # it only looks like labels
+    if certain and reason and alone:  # These are not labels after all.
         certain = rest = ()
     if certain and reason:
         tied = ties_chains(certain)
         return Labels("partial", after, declared, certain, aligned, reason=reason, doubtful=tied)
     for candidate in certain:
         after = after.moved(candidate.values)
-    # Report the first overlapping candidate; next to certain candidates only one that turns, which no label sorts.
+    # Report the first overlapping candidate, but next to certain ones only if it rotates: no labelling sorts it then.
     open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
     if open_:
         after = after.moved(open_[0].values)
@@ -207,21 +208,21 @@ def _search(
     seen = tuple(c for c in _discover(facts) if moved & c.values.keys())
     state, turning = _state(facts, declared, seen), _turning(seen)
     if state == "overlap" and not seen and aligned is not None:
-        gain = aligned.switching  # the search looks at no single entry that becomes its complement
+        gain = aligned.switching  # The search ignores single complements.
         state = "switch" if gain.ratio < CLEAR * (gain.noise_ratio or 0) else state
     if state == "switch" and not seen and aligned and one_labelling(aligned.alignment) is not None:
-        state = "stay"  # what differs between chains is not a label
+        state = "stay"  # The chains differ, but not in their labels.
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
 
 def _sorted(facts: Facts) -> Labels:
-    """Judge draws in which nothing switches; of aligned ones, ask whether alignment would recover mixed labels."""
+    """Judge draws without switching. If they were aligned, test whether alignment recovers random labels."""
     view, values = facts.view, facts.values
     was = tuple(b for b in view.declared_symmetry if b.keeps_density and b.discrete is b)
     was = tuple(b for b in was if values.keys() >= {*b.variables})
     if not was or not view.is_aligned or view.network is not None:
         return Labels("none", facts)
-    # Give random labels to the moved variables.
+    # Assign random labels to the moved variables.
     own = {n: values[n] for block in was for n in block.variables}
     own = {n: drawn[:, :: -(-drawn.shape[1] // MIXED)] for n, drawn in own.items()}
     group = Group(was, {name: drawn.shape[2:] for name, drawn in own.items()})
@@ -232,7 +233,7 @@ def _sorted(facts: Facts) -> Labels:
 
 
 def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
-    """Return the variables of the first candidate that turns."""
+    """Return the variables of the first candidate whose components rotate."""
     turns = next((each for each in candidates if each.turns), None)
     return () if turns is None else tuple(slot.name for slot in turns.slots)
 
@@ -248,7 +249,7 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
 def _state(
     before: Facts, declared: Symmetry, seen: tuple[Candidate, ...]
 ) -> Literal["stay", "switch", "overlap"]:
-    """Judge by the draws whether a declared symmetry's labels switch."""
+    """Decide from the draws whether the labels of a declared symmetry switch."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
     known = {name for block in declared for name in block.variables}
@@ -259,7 +260,7 @@ def _state(
 
 
 def _alike(block: Block, facts: Facts) -> bool:
-    """Check whether components have equal means (or a mean of zero, if signs flip), up to Monte Carlo errors."""
+    """Check whether components have equal means (zero if signs flip) within Monte Carlo errors."""
     shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
     measured = block.restricted(shapes)
     if measured is None:
@@ -289,11 +290,11 @@ def diagnose_aligned(
     raw: Measured | None = None,
     **options: Any,
 ) -> AlignedDiagnosis:
-    """Diagnose a posterior raw and modulo a symmetry, by default the one that it declares.
+    """Diagnose a posterior before and after alignment by a symmetry, by default the declared one.
 
-    Positive scalings are not symmetries of a posterior. `noise` compares with the alignment of shuffled draws, which
-    doubles the time. `raw` contains the statistics of the draws as sampled, if they are already computed; `options`
-    are passed to `align`.
+    Positive scalings are not symmetries of a posterior. `noise` adds a comparison with the alignment of shuffled draws,
+    which doubles the time. Pass `raw`, the statistics of the draws as sampled, if you have already computed them.
+    `options` are passed to `align`.
     """
     view = as_view(posterior)
     declared = resolve(view, symmetry).blocks
@@ -323,10 +324,10 @@ def diagnose_aligned(
 
 
 def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
-    """Group chains whose common R-hat is small in every parameter, directly or through other chains.
+    """Group chains that agree, directly or through other chains, by the R-hat of every parameter.
 
-    A group grows by comparing its new members with chains that are in no group yet. If all chains agree, only the first
-    one is compared with the others.
+    A group grows by comparing its new members with chains that have no group yet. If all chains agree, only the first
+    chain is compared with the others.
     """
     left, groups = list(range(draws.num_chains)), []
     while left:
@@ -336,7 +337,7 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
             group += joined
             left = [chain for chain in left if chain not in joined]
             alike = set(product(joined, left))
-            for values in draws.blocks() if alike else ():  # all of them need not fit into memory
+            for values in draws.blocks() if alike else ():  # Save memory.
                 alike -= {pair for pair in alike if (rhats(values[list(pair)]) > APART).any()}
             joined = {chain for _, chain in alike}
         groups.append(tuple(sorted(group)))
@@ -344,7 +345,7 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
 
 
 def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
-    """Choose the blocks to divide out: the given ones, or declared ones if all of their variables are there."""
+    """Choose the blocks to align by: the given ones, or declared ones whose variables were all measured."""
     view = facts.view
     if given is not None:
         return equal_modes(given)
@@ -366,12 +367,12 @@ UNSEEN, SORTED = "No label switching seen", "Labels switch; alignment sorts them
 
 
 def use_label_free(why: str) -> str:
-    """Say that only label-free quantities may be used, and why."""
+    """Say that you may use only label-free quantities, and why."""
     return f"Use only label-free quantities: predictions, densities, sums over components. {why}"
 
 
 def overlap(labels: Labels) -> str:
-    """Explain in a sentence why alignment cannot distinguish the components."""
+    """Explain why alignment cannot distinguish the components."""
     names, only = listed(labels.variables), "alignment can only sort them, not tell which is which."
     found = next((candidate for candidate in labels.found if not candidate.certain), None)
     if labels.turning:
@@ -385,7 +386,7 @@ def overlap(labels: Labels) -> str:
     if (pair := labels.unclear_pair) and pair.turned:
         return (
             f"Component {pair.first} of `{pair.turned}` looks like noise that alignment has sorted: there are more "
-            "components than the data need. Fit one fewer."
+            "components than the data need. Fit one component fewer."
         )
     if pair:
         return (
@@ -395,7 +396,7 @@ def overlap(labels: Labels) -> str:
     if labels.near:
         return (
             f"Labels of {names} are at best nearly exchangeable: the likelihood has no order, but stick-breaking "
-            "weights do. No alignment keeps the posterior. Identify the large components by a rule of your own, "
+            "weights do. No alignment leaves the posterior unchanged. Identify the large components by your own rule, "
             "such as the order of their means."
         )
     if labels.state == "switch":
@@ -407,9 +408,9 @@ def overlap(labels: Labels) -> str:
 def labels_remedy(
     labels: Labels, answer: Answer, *, heights: bool = True, sorts: bool = True
 ) -> str:
-    """Say what to do about labels, naming only remedies that were tried and work.
+    """Advise what to do about labels, naming only remedies that were tried and work.
 
-    `heights`: the log density agrees between chains. `sorts`: they agree after alignment.
+    `heights`: the log density agrees between chains. `sorts`: chains agree after alignment.
     """
     options = spelt_options(labels.words) if labels.words else ""
     align = f"aligned draws: `ob.align(posterior)`, or `{_command(labels)}`"
@@ -442,7 +443,7 @@ def labels_remedy(
 
 
 def _command(labels: Labels) -> str:
-    """Write the command that aligns a posterior, with its file if it comes from one."""
+    """Write the command that aligns a posterior, naming its file if there is one."""
     view = labels.facts.view
     if not view.folders or not Path(view.argument).exists():
         return "onebasin align"
@@ -453,7 +454,7 @@ def _command(labels: Labels) -> str:
 
 
 def labels_move(labels: Labels) -> str:
-    """Say how labels move, by the kind of block."""
+    """Describe how components move under the symmetry."""
     names, together = listed(labels.variables), len(labels.variables) > 1
     if turning := labels.turning or labels.rotated:
         return f"The components of {listed(turning)} turn into one another"
@@ -466,12 +467,12 @@ def labels_move(labels: Labels) -> str:
 
 
 def stay(labels: Labels, caveat: str = "") -> str:
-    """Say that no label switches."""
+    """Say that no labels switch."""
     fact = f"All draws have one labelling of {listed(labels.variables)}."
     return f"{fact} {caveat}" if caveat else fact
 
 
 def cannot_tell(labels: Labels) -> str:
-    """Say that labels switch and overlap."""
+    """Say that labels switch and that components cannot be distinguished."""
     names = listed(labels.variables)
     return f"Labels of {names} switch, and alignment cannot tell the components apart"

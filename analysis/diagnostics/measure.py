@@ -1,11 +1,10 @@
-"""Measure a posterior: convergence, effective sample size, sampler health and cost; gather the facts of a verdict.
+"""Measurements of a posterior: convergence, effective sample size, sampler statistics and cost.
 
-A Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI; a variational fit by Pareto k-hat and ELBO.
-The tree alone says which of the two it is. All numbers equal those of arviz_stats. A number that is missing or not
-finite
-passes no check. `analysis.summaries.summary` says which variables decide; their entries that never vary, or are finite
-in no draw, do not. A single chain is judged by R-hat of its halves. Chains and indices count from 0. A quantity that
-was not recorded or does not apply is None or NaN.
+A Markov chain is judged by R-hat, ESS, divergences, tree depths and E-BFMI, a variational fit by Pareto k-hat and
+ELBO. The tree shows which of the two it is. All numbers equal those of arviz_stats. A number that is missing or not
+finite passes no check. `analysis.summaries.summary` chooses the variables that decide the verdict. Entries that never
+vary or are never finite do not decide. A single chain is judged by the R-hat of its halves. Chains and indices count
+from 0. A quantity that was not recorded or does not apply is None or NaN.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ from ..summaries.variational import VariationalSummary, variational_summary
 from .verdict import Extreme, Limits, Outcome, worst_of
 
 DECIMALS = {"rhat": 3, "ess_bulk": 0, "ess_tail": 0}
-"""Decimals of the columns of a table that are judged."""
+"""Number of decimals in the table columns that are judged."""
 NO_MEAN, NO_SD = 0.7, 1.0
-"""k-hat of |x - m|, and of its square, above which draws do not show the mean, and the standard deviation."""
+"""k-hat of |x - m| above which draws do not determine the mean, and k-hat of its square for the standard deviation."""
 _OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
 _OF_SAMPLER = (
     *("divergences", "divergence_share", "mean_tree_depth", "deepest_tree"),
@@ -63,16 +62,16 @@ _OF_SAMPLER = (
 class Numbers:
     """A table of parameters with the outcome of each number."""
 
-    table: pd.DataFrame  # one row per parameter, with `rhat`, `ess_bulk` and `ess_tail`
+    table: pd.DataFrame  # One row per parameter, with `rhat`, `ess_bulk` and `ess_tail`.
     limits: Limits
     chains: int
-    deciding: frozenset[str]  # entries that decide the verdict; others can at most cause a warning
-    kinds: Mapping[str, str]  # kinds of variables
-    others_decide: bool = False  # quantities that are not in the table, such as invariants
+    deciding: frozenset[str]  # Entries that decide; others give at most a warning.
+    kinds: Mapping[str, str]  # Kinds of variables.
+    others_decide: bool = False  # Whether quantities outside the table decide.
 
     @cached_property
     def decisive(self) -> pd.DataFrame:
-        """Rows of the entries that decide."""
+        """Rows of the entries that decide the verdict."""
         return self.table[self.table.index.isin(self.deciding)]
 
     def outcome(self, column: str, value: float, entry: str) -> Outcome:
@@ -82,7 +81,7 @@ class Numbers:
         return self.limits.outcome(column, value, self.chains, decides=decides)
 
     def worst_outcome(self, column: str) -> Outcome:
-        """Return the gravest outcome of a column."""
+        """Return the most serious outcome of a column."""
         rest = self.table.drop(index=self.decisive.index)
         found = (Extreme.of(t[column], smallest=column != "rhat") for t in (self.decisive, rest))
         return worst_of(
@@ -100,7 +99,7 @@ class Numbers:
         return format_number(value, decimals=self.decimals(column, value))
 
     def decimals(self, column: str, *values: float) -> int:
-        """Return how many decimals distinguish some numbers from the limits of their column."""
+        """Return the number of decimals needed to distinguish values from the limits of their column."""
         limits, least = self.limits_of(column), DECIMALS[column]
         known = (value for value in values if not math.isnan(value))
         return max((decimals_beside(value, limits, least) for value in known), default=least)
@@ -108,7 +107,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measured:
-    """The numbers of one posterior as sampled; `Diagnosis`, which adds the verdict, documents them."""
+    """The numbers of one posterior as sampled. The fields are documented in `Diagnosis`, which adds the verdict."""
 
     target: str
     engine: str
@@ -136,7 +135,7 @@ class Measured:
 
     @property
     def shown(self) -> pd.DataFrame:
-        """The table that is shown and judged."""
+        """The parameter table that is shown and judged."""
         return self.parameters
 
     @cached_property
@@ -156,13 +155,13 @@ class Measured:
 
     @property
     def ess_per_second(self) -> float:
-        """Smallest bulk ESS per second of sampling, summed over chains."""
+        """Smallest bulk ESS per second of sampling. Seconds are summed over chains."""
         seconds = self.sampler.sampling_seconds if self.sampler else None
         return self.ess_bulk.value / seconds if seconds else NAN
 
     @property
     def ess_per_gradient(self) -> float:
-        """Smallest bulk ESS per gradient of the kept draws."""
+        """Smallest bulk ESS per gradient evaluation, not counting warmup."""
         gradients = self.sampler.gradient_evaluations if self.sampler else None
         return self.ess_bulk.value / gradients if gradients else NAN
 
@@ -174,12 +173,12 @@ class Measured:
 
     @property
     def total_draws(self) -> int:
-        """Draws of all chains."""
+        """The number of draws in all chains."""
         return self.num_chains * self.num_draws
 
     @property
     def min_ess(self) -> float:
-        """Smallest ESS that passes."""
+        """The smallest ESS that passes."""
         return self.limits.least_ess(self.num_chains)
 
     def decides(self, entry: str) -> bool:
@@ -194,14 +193,14 @@ class Measured:
 
     @cached_property
     def heights(self) -> Heights | None:
-        """Mean log densities of the chains; None if there are not two to compare."""
+        """Mean log densities of the chains; None if there are fewer than two to compare."""
         sampler = self.sampler
         if self.density_heights or sampler is None or len(sampler.lp_errors) < 2:
             return self.density_heights
         return compare_heights(sampler.lp_means, sampler.lp_errors)
 
     def summary(self) -> dict[str, Any]:
-        """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
+        """Return the main numbers as a flat mapping, including NaN and None."""
         worst = ("rhat", "ess_bulk", "ess_tail")
         sides = {f"{w}_{side}": v for w in worst for side, v in vars(getattr(self, w)).items()}
         sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
@@ -227,25 +226,25 @@ def measure(
     var_names: str | Sequence[str] | None = None,
     limits: Limits | None = None,
 ) -> Measured:
-    """Measure one posterior as sampled. Errors are those of `diagnose`.
+    """Measure one posterior as sampled. Raise the same errors as `diagnose`.
 
-    R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI that of Betancourt 2016.
+    R-hat is the rank-normalised split R-hat of Vehtari et al. 2021. E-BFMI follows Betancourt 2016.
     """
     view = as_view(posterior)
-    # Include variables that are finite in some draws only, unless nothing is finite in any draw.
+    # Include variables that are finite in only some draws, unless no draw is finite at all.
     draws = view.draws(var_names, finite=False)
     draws = draws if draws.names else view.draws(var_names)
     chosen = [var_names] if isinstance(var_names, str) else var_names
     decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
     recur = recurring([*looked_at(view, decide).values()])
-    # No effective sample size is larger than the draws' worth, and Monte Carlo errors follow.
+    # ESS must not exceed the number of independent draws that the draws are worth. Adjust Monte Carlo errors to match.
     most = min(recur.worth if recur else np.inf, view.number(schema.WORTH) or np.inf)
     for column, error in (("ess_bulk", "mcse_mean"), ("ess_tail", "mcse_sd")):
         table[error] *= np.sqrt(np.maximum(table[column] / most, 1.0))
         table[column] = table[column].clip(upper=most)
     fitted = view.is_variational
-    if fitted:  # draws of one approximation agree, however far off it is
+    if fitted:  # Draws of an approximation always agree.
         table["rhat"] = NAN
     sampler = None if fitted else sampler_summary(view, draws)
     return Measured(
@@ -276,15 +275,15 @@ def measure(
 
 
 WIDE = 0.5
-"""Standard deviations over the width of the 90 % interval above which tails are looked at; a normal's are 0.3."""
+"""Ratio of the sd to the width of the 90 % interval above which tails are examined; 0.3 for a normal."""
 LOOKED_AT = 50
-"""Most entries whose tails are fitted."""
+"""Maximum number of entries whose tails are fitted."""
 
 
 def _heavy_tails(draws: Draws, table: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Find entries whose tails are too heavy for a mean or a standard deviation, as those of a Cauchy are.
+    """Find entries whose tails are too heavy for a mean or standard deviation, as in a Cauchy distribution.
 
-    R-hat and ESS use ranks, which have no tails. Return k-hat of |x - m| and of (x - m)^2 by entry.
+    R-hat and ESS use ranks, so they cannot show this. Return k-hat of |x - m| and of (x - m)^2 by entry.
     """
     width = table["q95"] - table["q5"]
     wide = np.flatnonzero((width > 0) & (table["sd"] > WIDE * width))
@@ -300,11 +299,11 @@ def _heavy_tails(draws: Draws, table: pd.DataFrame) -> dict[str, tuple[float, fl
 
 
 _COMPARED = 200
-"""Least draws of a chain for a comparison of densities."""
+"""Number of draws per chain, at least, for which densities are compared."""
 
 
 def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
-    """Compare chains by the density of the parameters, if `lp` differs and that density is available."""
+    """If `lp` differs between chains, compare the density of the parameters, where available."""
     lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
     if view.log_density is None or lp is None or not lp.unlike:
         return None
@@ -312,7 +311,7 @@ def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
     draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
     try:
         values = np.asarray(view.log_density(draws), np.float64)
-    except Exception:  # whatever went wrong, `lp` is left to compare
+    except Exception:  # On any error, compare `lp` instead.
         return None
     if not np.isfinite(values).all():
         return None
@@ -324,17 +323,17 @@ Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """The variables that decide about one posterior, and numbers of their entries."""
+    """The variables that decide the verdict on a posterior, with numbers for their entries."""
 
     view: View
     raw: Measured
-    values: Values  # in order; entries that are not finite, or broken, are 0
-    names: Mapping[str, tuple[str, ...]]  # names of entries
-    table: pd.DataFrame  # by entry: `rhat`, `ess_bulk`, and `variable`
+    values: Values  # Values that are not finite are 0.
+    names: Mapping[str, tuple[str, ...]]  # Names of entries.
+    table: pd.DataFrame  # By entry: `rhat`, `ess_bulk`, and `variable`.
 
     @cached_property
     def moved_steps(self) -> Bool[np.ndarray, "chain step"]:
-        """Steps from one draw to the next at which anything moved."""
+        """Mask of the steps between draws at which any entry moved."""
         flat = (v.reshape(*v.shape[:2], -1) for v in self.values.values())
         steps = [(v[:, 1:] != v[:, :-1]).any(axis=2) for v in flat]
         return np.any(steps, axis=0)
@@ -346,14 +345,15 @@ class Facts:
 
     @cached_property
     def bad_rhat(self) -> pd.DataFrame:
-        """Entries whose R-hat is bad."""
+        """Entries whose R-hat is above the limit."""
         return self.table[self.table["rhat"] > self.rhat_limit]
 
     @cached_property
     def integers_apart(self) -> pd.DataFrame:
-        """Rows of single integers, such as changepoints, about which chains disagree.
+        """Rows of scalar integers, such as changepoints, on which chains disagree.
 
-        Arrays of integers may be allocations, and computed integers follow the parameters.
+        Arrays of integers are left out because they may be allocations, and computed integers because parameters
+        determine them.
         """
         table, kinds = self.raw.parameters, self.raw.kinds
         names = [name for name in self.raw.left_out.get("integer", ()) if name in table.index]
@@ -362,7 +362,7 @@ class Facts:
 
     @cached_property
     def bad(self) -> pd.DataFrame:
-        """Entries whose R-hat or bulk ESS is bad."""
+        """Entries whose R-hat or bulk ESS is beyond its limit."""
         low = self.table["ess_bulk"] < self.raw.min_ess
         return self.table[(self.table["rhat"] > self.rhat_limit) | low]
 
@@ -378,7 +378,7 @@ class Facts:
 
     @cached_property
     def lp_numbers(self) -> tuple[float, float]:
-        """R-hat and bulk ESS of the log density; NaN if there is none."""
+        """R-hat and bulk ESS of the log density; NaN if it was not recorded."""
         sampler, lp = self.raw.sampler, recorded(self.view, schema.LP)
         if sampler is None or lp is None:
             return NAN, NAN
@@ -388,12 +388,12 @@ class Facts:
 
     @property
     def chains_agree(self) -> bool:
-        """Check whether R-hat is good, that of the log density included."""
+        """Check whether every R-hat, including that of the log density, is within the limit."""
         return self.bad_rhat.empty and not self.lp_numbers[0] > self.rhat_limit
 
     @property
     def worst(self) -> tuple[float, str]:
-        """The largest R-hat, that of the log density included, with its name."""
+        """The largest R-hat and its name, including the log density."""
         worst, lp = self.worst_rhat, self.lp_numbers[0]
         if lp > worst.value or math.isnan(worst.value):
             return lp, "lp"
@@ -401,24 +401,24 @@ class Facts:
 
     @property
     def lp_is_bad(self) -> bool:
-        """Check whether the log density's R-hat or ESS is bad; an unknown one is not."""
+        """Check whether the log density's R-hat or ESS is beyond its limit. Unknown values are not."""
         rhat, ess = self.lp_numbers
         return rhat > self.rhat_limit or ess < self.raw.min_ess
 
     @cached_property
     def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
-        """Mark the draws in `values` that diverged; None if that was not recorded."""
+        """Mask of divergent draws in `values`; None if divergences were not recorded."""
         diverging = recorded(self.view, schema.DIVERGING)
         return None if diverging is None else diverging[:, :: self.step] > 0
 
     @property
     def step(self) -> int:
-        """Distance of the draws in `values`: 1 if every draw is there, 2 if every second one is."""
+        """Thinning of the draws in `values`: 1 for every draw, 2 for every second draw."""
         kept = next(iter(self.values.values())).shape[1] if self.values else self.raw.num_draws
         return -(-self.raw.num_draws // max(kept, 1))
 
     def columns(self, entries: Sequence[str]) -> Float[np.ndarray, "chain draw param"]:
-        """Draws of some entries side by side."""
+        """Stack the draws of some entries along the last axis."""
         wanted = set(entries)
         found = {
             entry: drawn.reshape(*drawn.shape[:2], -1)[..., place]
@@ -429,7 +429,7 @@ class Facts:
         return np.stack([found[entry] for entry in entries], axis=-1)
 
     def moved(self, values: Values) -> Facts:
-        """Return the same posterior with the moved draws of some variables."""
+        """Return the facts with the draws of some variables replaced by moved ones."""
         there = {name: drawn for name, drawn in values.items() if name in self.values}
         if not there:
             return self
@@ -444,13 +444,13 @@ class Facts:
 
 
 def gather(view: View, raw: Measured) -> Facts:
-    """Gather the variables that decide, and the numbers of their entries."""
+    """Gather the variables that decide the verdict, with numbers for their entries."""
     values = looked_at(view, raw.deciding)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     names = {name: tuple(entry_names(view.arrays[name])) for name in raw.deciding}
     still = {*raw.constants}
-    # Entries that vary by no more than rounding are set to their first draw.
+    # If an entry varies only by rounding error, set it to its first draw.
     for name in (name for name in values if not still.isdisjoint(names[name])):
         kept = np.array([e not in still for e in names[name]]).reshape(values[name].shape[2:])
         values[name] = np.where(kept, values[name], values[name][:1, :1])

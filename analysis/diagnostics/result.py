@@ -1,7 +1,7 @@
-"""The verdict on a posterior, raw and modulo a symmetry: the results of `diagnose` and `diagnose_aligned`.
+"""Results of `diagnose` and `diagnose_aligned`: the verdict on a posterior before and after alignment.
 
-Chains and indices count from 0. A quantity that was not recorded or does not apply is None or NaN; in JSON every
-number that is not finite is null.
+Chains and indices count from 0. A quantity that was not recorded or does not apply is None or NaN. In JSON, numbers
+that are not finite become null.
 """
 
 from __future__ import annotations
@@ -52,32 +52,32 @@ COLUMNS = {
     "ess_bulk": "bulk ESS",
     "ess_tail": "tail ESS",
 }
-"""Headings of a table of parameters."""
+"""Column headings of parameter tables."""
 ROWS = 40
-"""Rows of a table, at most."""
+"""Maximum number of rows in a table."""
 LEFT_OUT = ("of sd", "MCSE", "median", "tail ESS", "95 %", "5 %", "bulk ESS", "sd")
-"""Columns that are left out of long lines, in this order."""
+"""Columns to leave out, in this order, if lines are too long."""
 _PLACES = ("mean", "q5", "median", "q95")
 _ORDER = ("parameter", "transformed", "generated")
 APART = 1.2
-"""R-hat above which chains disagree."""
+"""R-hat above which two chains disagree after alignment."""
 NATS = 20.0
 """Difference between chains' mean log densities above which the lower mode is negligible."""
 SHRINKS = 0.9
-"""Aligned over raw standard deviation below which alignment shrinks the spread."""
+"""Ratio of aligned to raw standard deviation below which alignment shrinks the spread."""
 TOLD_APART = 4.0
-"""Standard deviations between components above which hardly a draw is assigned to the wrong one."""
+"""Distance between components, in standard deviations, above which hardly any draw gets the wrong component."""
 LIKE_NOISE = 0.95
-"""Ratio of the gain on draws to the gain on shuffled draws above which the two are equal."""
+"""Ratio of the variance left in draws to that left in shuffled draws above which alignment only fits noise."""
 
 
 def tabulated(
     numbers: Numbers, table: pd.DataFrame, caption: str, most: int | None = ROWS
 ) -> tuple[Table] | tuple[Table, Words]:
-    """Tabulate at most that many rows in the model's order, scalars first; a variable has all of its rows, or none.
+    """Tabulate at most `most` rows in the model's order, scalars first. Show all rows of a variable, or none.
 
-    Numbers that do not pass are marked. If rows are left out, a sentence states how many, with the worst values over
-    all rows.
+    Mark numbers that do not pass. If rows are left out, add a sentence with their number and the worst values of all
+    rows.
     """
     variables: dict[str, list[str]] = {}
     for entry in table.index:
@@ -127,7 +127,7 @@ def _cell(
 
 
 def _as_precise(value: float, sd: float, error: float) -> str:
-    """Write a number to two digits of its standard deviation, and at least to one of its Monte Carlo error."""
+    """Write a number to two digits of its standard deviation, or one of its Monte Carlo error if that is finer."""
     if not 0 < sd < math.inf or not math.isfinite(value):
         return format_number(value, digits=6)
     decimals = 1 - math.floor(math.log10(sd))
@@ -141,7 +141,7 @@ def _as_precise(value: float, sd: float, error: float) -> str:
 
 
 class ParameterTable(pd.DataFrame):
-    """A table of parameters that prints like the one of `diagnose`, and holds every row and digit."""
+    """A table of parameters that prints like the table of `diagnose` and contains every row and digit."""
 
     _metadata: ClassVar = ["numbers"]
 
@@ -154,7 +154,7 @@ class ParameterTable(pd.DataFrame):
         return pd.DataFrame
 
     def __repr__(self) -> str:
-        """Show the rows that `diagnose` shows, in lines of at most 80 characters if possible."""
+        """Show the same rows as `diagnose`, if possible in lines of at most 80 characters."""
         if [*self.columns] != [*self.numbers.table.columns]:
             return super().__repr__()
         table, *rest = tabulated(self.numbers, self, "parameters")
@@ -166,7 +166,7 @@ class ParameterTable(pd.DataFrame):
                 [k for k, column in enumerate(narrow.headings) if column.name != name]
             )
         left = [c.name for c in table.headings if c not in narrow.headings]
-        rest += [Words(f"Hidden for width: {', '.join(left)}.")] if left else []
+        rest += [Words(f"Columns hidden to save width: {', '.join(left)}.")] if left else []
         return Card("", (narrow, *rest)).text().lstrip("\n")
 
     def _repr_html_(self) -> str:
@@ -175,24 +175,24 @@ class ParameterTable(pd.DataFrame):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Measured, Shown):
-    """The verdict on one posterior, and the numbers behind it.
+    """The verdict on one posterior and the numbers behind it.
 
     Attributes
     ----------
     target, engine, method : str
-        Target and sampler, from the tree's attributes; empty if they are not there.
+        Target and sampler, from the attributes of the tree; empty if absent.
     num_chains, num_draws : int
-        Chains, and draws in each of them.
+        Number of chains and of draws per chain.
     parameters : DataFrame
         One row per scalar parameter, named as ``mu[0]``: mean, sd, quantiles, MCSE, R-hat and ESS.
     constants : tuple of str
-        Parameters that never vary, and have no R-hat and no ESS.
+        Parameters that never vary. They have no R-hat or ESS.
     undefined : tuple of str
-        Entries that are finite in no draw, such as an unset triangle; they are left out.
+        Entries that are never finite, such as an unset triangle. They are left out.
     broken : mapping of str to int
-        Parameters that are finite in some draws only, with the number of draws that are not finite.
+        Parameters that are finite in only some draws, with the number of draws that are not finite.
     heavy_tails : mapping of str to tuple of float
-        Parameters whose tails are too heavy for a mean or an sd: k-hat of the distance from the mean and its square.
+        Parameters with tails too heavy for a mean or an sd, with k-hat of the distance from the mean and of its square.
     kinds : Kinds
         Names of the parameters, transformed parameters and generated quantities.
     sampler : SamplerSummary or None
@@ -202,29 +202,29 @@ class Diagnosis(Measured, Shown):
     wall_time : float
         Time of the whole call, in seconds.
     symmetric : bool
-        Whether the target declares interchangeable components, hence equal modes.
+        Whether the target declares interchangeable components, which cause equal modes.
     limits : Limits
         Limits of R-hat, ESS and E-BFMI.
     symmetry_caveat : str
-        The part of the declared symmetry that was not checked, as a sentence; empty if all of it was.
+        A sentence on the part of the declared symmetry that was not checked; empty if all was checked.
     has_chains : bool
-        Whether the draws are Markov chains: no variational fit, and no ensemble.
+        Whether the draws are Markov chains, and not a variational fit or an ensemble.
     angles : tuple of str
-        Parameters that are angles whose draws lie across the cut of their circle: mean and sd are circular.
+        Angles whose draws lie on both sides of the cut of their circle. Their mean and sd are circular.
     recurring : Recurring or None
-        If draws recur in any order, as after resampling: the number of distinct ones and of independent ones.
+        Number of distinct and of independent draws, if draws recur in any order, as after resampling.
     density_heights : Heights or None
-        If the chains' `lp` differ: mean log densities of the parameters, without the Jacobian of bounds; or None.
+        Mean log densities of the parameters, without the Jacobian of bounds, if the chains' `lp` differ.
     deciding : tuple of str
         Variables that are used for the verdict.
     left_out : mapping of str to tuple of str
-        Variables that are not used for it, by reason: ``generated``, ``transformed``, ``integer``.
+        Variables that are not used for the verdict, by reason: ``generated``, ``transformed``, ``integer``.
     answered : Verdict
         The verdict without remarks, which `judgement` adds.
     aligned : AlignedDiagnosis or None
-        The diagnosis modulo the symmetry that is declared or was found; None if there is none.
+        The diagnosis after alignment by the declared or found symmetry; None without a symmetry.
     points : JudgedPoints or None
-        A network's predictions by point, with a `table`; None for other posteriors, and for one chain.
+        A network's predictions by point, with a `table`; None for other posteriors and for a single chain.
     """
 
     answered: Verdict
@@ -233,7 +233,7 @@ class Diagnosis(Measured, Shown):
 
     @cached_property
     def checks(self) -> tuple[Reason, ...]:
-        """Every check that applies, and whether it passed, warned, failed or could not be judged."""
+        """Every check that applies, with its outcome (passed, warned, failed or not judged)."""
         return blamed(check(self), self.answered.causes)
 
     @cached_property
@@ -249,12 +249,12 @@ class Diagnosis(Measured, Shown):
 
     @property
     def is_shown_aligned(self) -> bool:
-        """Check whether aligned draws of the parameters that the symmetry moves are judged and shown."""
+        """Check whether the verdict and the tables use aligned draws."""
         return self.aligned is not None and self.verdict == "aligned"
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """The table `parameters`, with aligned rows if aligned draws are judged."""
+        """The table `parameters`, with rows of aligned draws where the verdict uses these."""
         if self.aligned is None or not self.is_shown_aligned:
             return self.parameters
         table = self.parameters.copy()
@@ -270,12 +270,12 @@ class Diagnosis(Measured, Shown):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Causes that keep it from being usable as it is, most likely first."""
+        """Names of the causes why the posterior is not usable as it is, the most likely first."""
         return tuple(cause.name for cause in self.answered.causes)
 
     @property
     def exchangeable(self) -> tuple[str, ...]:
-        """Declarations for ``--exchangeable``, one text per block."""
+        """Declarations for ``--exchangeable``, one string per block."""
         return self.answered.exchangeable
 
     def outcome_of(self, name: str) -> Outcome | None:
@@ -289,12 +289,12 @@ class Diagnosis(Measured, Shown):
         Returns
         -------
         str or None
-            ``passed``, ``warned``, ``failed`` or ``not judged``; None if it does not apply.
+            ``passed``, ``warned``, ``failed`` or ``not judged``; None if the check does not apply.
         """
         return next((check.outcome for check in self.checks if check.name == name), None)
 
     def card(self, *, whole: bool = False) -> Card:
-        """Show the answer, then one table: parameters, aligned if that is judged, or label-free quantities.
+        """Show the answer and one table: parameters (aligned if the verdict uses these) or label-free quantities.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class Diagnosis(Measured, Shown):
         Returns
         -------
         Card
-            The answer, its rows, what to do, the table.
+            The answer, its rows, the remedies and the table.
         """
         rows = self.shown.drop(index=[*self.constants, *self.broken])
         caption = "aligned parameters" if self.is_shown_aligned else "parameters"
@@ -359,16 +359,16 @@ def _numbers(measured: Measured) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlignedDiagnosis(Shown):
-    """The diagnoses of a posterior before and after its draws are brought into one labelling.
+    """The diagnoses of a posterior before and after alignment.
 
     Attributes
     ----------
     raw, aligned : Measured
-        The numbers before and after alignment; `aligned` has the moved variables.
+        The numbers before and after alignment. `aligned` contains only the moved variables.
     alignment : Alignment
         Elements, reference and rule.
     invariants : DataFrame
-        One row per label-free quantity, with the columns of a table of parameters.
+        One row per label-free quantity, with the same columns as the table of parameters.
     switching : Switching
         The number of label changes within chains, and whether alignment found more than it finds in noise.
     basins : tuple of tuple of int
@@ -376,11 +376,11 @@ class AlignedDiagnosis(Shown):
     chain_lp : tuple of float
         Mean log density of each chain, in nats; empty if `lp` was not recorded.
     shrinkage : float
-        Median over moved parameters of aligned over raw standard deviation.
+        Ratio of aligned to raw standard deviation, as the median over moved parameters.
     numbered : DataFrame
-        Rows of integers that number components, after alignment.
+        Rows of integers that index components, after alignment.
     caveat : str
-        The part of the symmetry that was not checked, as a sentence; empty if all of it was.
+        A sentence on the part of the symmetry that was not checked; empty if all was checked.
     """
 
     raw: Measured
@@ -396,12 +396,12 @@ class AlignedDiagnosis(Shown):
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """Sentences on the rule of the alignment, on changes of labels, and on R-hat before and after."""
+        """Sentences on the alignment rule, label changes, and R-hat before and after alignment."""
         return tuple(_events(self))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences that warn of the alignment's limits."""
+        """Sentences that warn about limits of the alignment."""
         return tuple(_cautions(self))
 
     @property
@@ -446,7 +446,7 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
             yield one.sentence
     else:
-        counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
+        counts = f"{min(labellings)} to {max(labellings)} labellings per chain"
         yield f"Labels changed within chains: {counts}."
     density = diagnosis.alignment.density
     if density is not None and density.compared:
@@ -475,21 +475,22 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     rotates = diagnosis.alignment.rotates
     if rotates:
         yield (
-            "Varimax chose the rotation, not the data: loadings and scores are those of simple structure. Quantities "
-            "that no rotation changes, such as L L' of loadings L, need no such choice."
+            "Varimax chose the rotation, not the data: loadings and scores follow simple structure. Quantities that "
+            "no rotation changes, such as L L' of loadings L, do not depend on this choice."
         )
     if len(diagnosis.basins) > 1:
         groups = "; ".join(", ".join(map(str, group)) for group in diagnosis.basins)
         yield (
-            f"{len(diagnosis.basins)} groups of chains stay apart after alignment ({groups}): modes that "
-            "the symmetry does not join." + _heights(diagnosis)
+            f"{len(diagnosis.basins)} groups of chains stay apart after alignment "
+            f"({groups}): they are in modes that the symmetry does not connect."
+            + _heights(diagnosis)
         )
     elif _far(diagnosis):
         yield "The chains' log densities lie far apart." + _heights(diagnosis)
     one = one_labelling(diagnosis.alignment)
     if one is not None and one.improbable:
         yield one.sentence
-    # Name variables that no block moves if their chains disagree while those of the moved ones agree.
+    # Name variables that no block moves if chains disagree about them but agree about the moved variables.
     rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
     left: list[str] = []
     if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
@@ -504,8 +505,8 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
     if not diagnosis.alignment.converged:
         yield (
-            f"The alignment still moved components in its last of {diagnosis.alignment.sweeps} sweeps: give "
-            "more with `max_sweeps`."
+            "The alignment still moved components in the last of "
+            f"{diagnosis.alignment.sweeps} sweeps. Allow more with `max_sweeps`."
         )
     if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS and not rotates:
         yield (
@@ -518,7 +519,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     noise = diagnosis.switching.noise_ratio
     if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
         yield (
-            f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (to "
+            f"Alignment brings the draws hardly closer together than {diagnosis.switching.yardstick} (leaving "
             f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): this posterior does not look like "
             "one mode per labelling."
         )
@@ -530,7 +531,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:
-    """Check whether the lower mode is negligible beyond Monte Carlo errors."""
+    """Check whether the lower mode is negligible, even allowing for Monte Carlo error."""
     heights = diagnosis.raw.heights
     return heights is not None and heights.unlike and heights.gap[0] > NATS
 

@@ -1,8 +1,8 @@
-"""The outcome of a diagnosis, as data: limits, reasons in words, and the answer to "may I use this posterior?".
+"""The outcome of a diagnosis as data: limits, reasons, and the answer to "may I use this posterior?".
 
-A number has one outcome wherever it is shown: passed, warned (read on before relying on it), failed (it forbids use)
-or not judged (NaN, missing or infinite). `Limits` decides. A diagnosis has no check that does not apply, such as tree
-depths of static HMC. `Backticks` set a name in code type.
+A number has the same outcome wherever it is shown: passed, warned (read the details before you rely on it), failed
+(it forbids use) or not judged (NaN, missing or infinite). `Limits` decides. A diagnosis omits checks that do not
+apply, such as tree depths of static HMC. Names in `backticks` are shown in code type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onebasin.base.table import Flag, decimals_beside
 from ..summaries.sampler import NAN
 
 PER_CHAIN, OF_ALL = 100.0, 400.0
-"""Smallest ESS by default, per chain and at most: R-hat of many short chains is precise."""
+"""Default smallest ESS, per chain and at most. The maximum exists because many chains make R-hat precise."""
 
 Outcome = Literal["passed", "warned", "failed", "not judged"]
 FLAGS: dict[Outcome, Flag] = {
@@ -31,26 +31,26 @@ FLAGS: dict[Outcome, Flag] = {
 }
 """Flags of outcomes."""
 NOT_RECORDED = (
-    "Statistics that were not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, "
+    "Statistics that were not recorded cannot be judged. Keep the sampler's statistics `diverging`, `tree_depth`, "
     "`energy` and `lp` in the group `sample_stats`, and `max_tree_depth` as an attribute."
 )
-"""Remedy of checks whose statistics were not recorded."""
+"""Remedy for checks whose statistics were not recorded."""
 NAMED = 4
-"""Names that a sentence lists at most."""
+"""Maximum number of names that a sentence lists."""
 
 
 def ended(text: str) -> str:
-    """End a text with a full stop, unless it has one or is empty."""
+    """Add a full stop to a text that needs one. An empty text stays empty."""
     return text if not text or text.endswith(".") else f"{text}."
 
 
 def capital(text: str) -> str:
-    """Begin a sentence with a capital."""
+    """Make the first letter a capital."""
     return text[:1].upper() + text[1:]
 
 
 def listed(names: Sequence[str], shown: int = NAMED, code: bool = True) -> str:
-    """List names, or the first few of many."""
+    """Join names to a list in words; shorten a long list."""
     marked = [f"`{name}`" if code else name for name in names[:shown]]
     if len(names) > shown:
         return f"{', '.join(marked)} and {len(names) - shown} more"
@@ -69,8 +69,8 @@ def counted(count: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage of two digits."""
-    return f"{100 * share:.2g} %" if 100 * share < 99.5 else "100 %"  # not 1e+02 %
+    """Write a share as a percentage with two digits."""
+    return f"{100 * share:.2g} %" if 100 * share < 99.5 else "100 %"  # Not "1e+02 %".
 
 
 def digits(value: float, limits: Sequence[float], least: int = 0) -> str:
@@ -89,30 +89,28 @@ def in_rhat(value: float, limits: Sequence[float] = ()) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits beyond which a number of Markov chains gives a warning or forbids use."""
+    """Limits beyond which a diagnostic of Markov chains gives a warning or forbids use."""
 
-    rhat: float = 1.01  # the largest that passes
-    ess: float | None = None  # the smallest that passes; by default as `PER_CHAIN` and `OF_ALL`
-    bfmi: float = 0.3  # the smallest that passes
+    rhat: float = 1.01  # The largest that passes.
+    ess: float | None = None  # The smallest that passes; default: `PER_CHAIN`, `OF_ALL`.
+    bfmi: float = 0.3  # The smallest that passes.
 
     DECIDES: ClassVar[float] = 1.05
-    """R-hat above which use is forbidden, if the limit is ArviZ's default of 1.01. Among equal chains with an ESS of
-    400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
+    """R-hat above which use is forbidden if the limit is the default of 1.01, as in ArviZ. For converged chains with
+    a total ESS of 400, R-hat has mean 1.01 and 99.999 % quantile 1.05."""
     DIVERGES: ClassVar[float] = 0.05
-    """Share of divergent draws above which no draw is trusted."""
+    """Share of divergent draws above which the posterior is unusable."""
     FEW: ClassVar[int] = 10
-    """Draws of a chain below which R-hat and ESS are meaningless."""
+    """Number of draws per chain below which R-hat and ESS are meaningless."""
 
     def __post_init__(self) -> None:
-        """Reject limits that every posterior or none would meet."""
+        """Reject limits that every posterior, or no posterior, would meet."""
         if not self.rhat > 1:
-            raise ArgumentError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
+            raise ArgumentError(f"`rhat_max` must be above 1, such as 1.01; got {self.rhat}.")
         if self.ess is not None and not self.ess > 0:
-            raise ArgumentError(f"`ess_threshold` is {self.ess}: it must be positive, such as 400.")
+            raise ArgumentError(f"`ess_threshold` must be positive, such as 400; got {self.ess}.")
         if not self.bfmi > 0:
-            raise ArgumentError(
-                f"`bfmi_threshold` is {self.bfmi}: it must be positive, such as 0.3."
-            )
+            raise ArgumentError(f"`bfmi_threshold` must be positive, such as 0.3; got {self.bfmi}.")
 
     @property
     def deciding_rhat(self) -> float:
@@ -120,7 +118,7 @@ class Limits:
         return self.DECIDES if self.rhat == 1.01 else self.rhat
 
     def least_ess(self, chains: int) -> float:
-        """Return the smallest ESS of that many chains that passes."""
+        """Return the smallest ESS that passes with this number of chains."""
         return min(PER_CHAIN * chains, OF_ALL) if self.ess is None else self.ess
 
     def outcome(
@@ -128,7 +126,7 @@ class Limits:
     ) -> Outcome:
         """Judge an ``rhat``, ``ess_bulk``, ``ess_tail`` or ``bfmi``, or a share of ``diverging`` draws.
 
-        A quantity that does not decide the verdict gives a warning at most.
+        A quantity that does not decide the verdict can at most give a warning.
         """
         if math.isnan(value):
             return "not judged"
@@ -146,14 +144,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Extreme:
-    """The worst value of a diagnostic and its parameter (None without a value)."""
+    """The worst value of a diagnostic and the parameter that has it (None if there is no value)."""
 
     value: float = NAN
     parameter: str | None = None
 
     @classmethod
     def of(cls, column: pd.Series, *, smallest: bool = False) -> Extreme:
-        """Return the largest or smallest value of a table's column. The NaN of constants does not count."""
+        """Return the largest or smallest value in a column, ignoring NaN, which constants have."""
         known = column.dropna()
         if known.empty:
             return cls()
@@ -173,11 +171,11 @@ class Reason:
     outcome : str
         ``passed``, ``warned``, ``failed`` or ``not judged``.
     fact : str
-        The finding with its numbers, or why it could not be judged, without a full stop; may be empty.
+        The finding with its numbers, or the reason why it could not be judged; no full stop; may be empty.
     meaning : str
-        The meaning of the finding, without a full stop; may be empty.
+        The meaning of the finding; no full stop; may be empty.
     remedy : str
-        The remedy, in whole sentences; may be empty.
+        The remedy in full sentences; may be empty.
     """
 
     name: str
@@ -193,19 +191,19 @@ class Reason:
 
     @property
     def sentence(self) -> str:
-        """The finding and its meaning, as one sentence."""
+        """The finding and its meaning in one sentence."""
         return ended(f"{self.fact}: {self.meaning}" if self.meaning else self.fact)
 
     evidence = sentence
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Finding, meaning and remedy, in whole sentences."""
+        """The finding, its meaning and the remedy in full sentences."""
         if not self.fact:
             return ()
         if self.meaning:
             return (f"{self.sentence} {self.remedy}".strip(),)
-        if self.remedy in ("", NOT_RECORDED):  # `said_once` joins the latter over checks
+        if self.remedy in ("", NOT_RECORDED):  # `said_once` shows it once.
             return (self.sentence, self.remedy) if self.remedy else (self.sentence,)
         return (f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}",)
 
@@ -220,18 +218,18 @@ class Reason:
 
 
 def worst_of(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the gravest of some outcomes, or "not judged" if there are none."""
+    """Return the most serious outcome, or "not judged" if there are none."""
     order: tuple[Outcome, ...] = ("failed", "warned", "not judged", "passed")
     found = set(outcomes) or {"not judged"}
     return next(outcome for outcome in order if outcome in found)
 
 
 Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
-"""Usable; usable after alignment; usable for label-free quantities (predictions, `lp`, invariants); usable except for
-named quantities; not usable."""
+"""The answers: usable; usable after alignment; usable for label-free quantities (predictions, `lp`, invariants);
+usable except for named quantities; not usable."""
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
-"""Names of the rows under an answer."""
+"""Names of the rows shown below an answer."""
 _SHOWN: dict[Answer, tuple[str, Flag]] = {
     "usable": ("Usable", "good"),
     "aligned": ("Usable after alignment", "good"),
@@ -241,7 +239,7 @@ _SHOWN: dict[Answer, tuple[str, Flag]] = {
 }
 """Headings and flags of answers."""
 SAYS_NO_MORE = ("approximation", "tails", "unproved")
-"""Causes whose names add nothing to their evidence."""
+"""Causes whose names say no more than their evidence."""
 
 
 @dataclass(frozen=True)
@@ -257,14 +255,14 @@ class Verdict:
     rows : tuple of Reason
         Labels, predictions and invariants, sampler: each has an `outcome` and a `sentence`.
     causes : tuple of Reason
-        Most likely first, each with `evidence` and `remedy`; empty for a posterior that is usable as it is.
+        The most likely causes first, each with `evidence` and `remedy`; empty if the posterior is usable as it is.
     exchangeable : tuple of str
-        Declarations for ``--exchangeable``, one text per block; empty if nothing is to be declared.
+        Declarations for ``--exchangeable``, one string per block; empty if there is nothing to declare.
     remarks : tuple of Reason
         Further warnings, and checks that could not be judged.
     besides : tuple of Reason
-        Quantities not used for the verdict (generated quantities, integers, constants, NaN by structure), and how the
-        draws were made.
+        Quantities not used for the verdict (generated quantities, integers, constants, entries that are never
+        finite), and notes on resumed runs.
     """
 
     answer: Answer
@@ -292,12 +290,12 @@ class Verdict:
 
     @property
     def in_short(self) -> str:
-        """The answer without findings that its rows repeat."""
+        """The answer without the findings that its rows already state."""
         return " ".join(each.in_short for each in self.headline if each not in self._in_rows)
 
     @property
     def steps(self) -> tuple[tuple[str, str, str], ...]:
-        """Name, evidence and remedy of each cause; a text is empty if the answer or its rows already contain it."""
+        """Name, evidence and remedy of each cause. A string is empty if the answer or its rows already contain it."""
         said, aligned = self.in_short, self.answer in ("aligned", "invariant")
         stated = " ".join((said, *(row.sentence for row in self.rows)))
         steps = []
@@ -317,7 +315,7 @@ class Verdict:
 
     @property
     def own_remarks(self) -> tuple[Reason, ...]:
-        """Remarks that neither a row nor a mark in the table makes."""
+        """Remarks that neither the rows nor the marks in the table already show."""
         facts = " ".join(row.fact for row in self.rows)
         known = ("R-hat", "bulk ESS", "tail ESS")
         return tuple(
@@ -328,7 +326,7 @@ class Verdict:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Sentences on checks that could not be judged, and why."""
+        """Sentences that name the checks that could not be judged and say why."""
         return said_once(reason for reason in self.remarks if reason.outcome == "not judged")
 
     @property
@@ -337,7 +335,7 @@ class Verdict:
         return said_once(self.besides)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types for JSON: first the answer, the causes' names and the declarations."""
+        """Return plain types for JSON, beginning with the answer, the names of causes and the declarations."""
         return {
             "verdict": self.answer,
             "causes": [cause.name for cause in self.causes],
@@ -351,6 +349,6 @@ class Verdict:
 
 
 def said_once(reasons: Iterable[Reason]) -> tuple[str, ...]:
-    """Return the sentences of reasons. A sentence that several of them share comes once, after all of them."""
+    """Return the sentences of reasons. A sentence that several reasons share appears once, at its last place."""
     sentences = [sentence for reason in reasons for sentence in reason.sentences]
     return tuple(reversed(dict.fromkeys(reversed(sentences))))

@@ -1,6 +1,6 @@
-"""One Gaussian for a posterior, usually an aligned one: fit, sample, evaluate.
+"""A single Gaussian that approximates a posterior, usually after alignment: fit, sample, evaluate.
 
-- `fit_gaussian` matches the moments of the draws, with a diagonal or a full covariance;
+- `fit_gaussian` matches the moments of the draws, with a diagonal or full covariance;
 - `GaussianFit` is the result: it samples posteriors and gives log densities.
 """
 

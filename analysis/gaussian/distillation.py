@@ -1,18 +1,18 @@
 """A diagonal Gaussian over a network's weights that predicts like a whole posterior.
 
-A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and thereby the
-predictions. `distil` finds its mean and standard deviations through its predictions: it matches not only the mean
-prediction, as a student of averaged probabilities would, but also the spread.
+A Gaussian that matches the moments of (aligned) draws ignores how weights depend on one another, so it predicts poorly.
+`distil` instead chooses means and standard deviations by the predictions. It matches not only the mean prediction, like
+a student trained on averaged probabilities, but also the spread.
 
-For classes, f are square roots of probabilities, whose Euclidean distance is Hellinger's times the root of 2; for
-regressions, outputs over their standard deviation. Inputs need no targets. The weights' distribution is not the
-posterior's: its standard deviations serve the predictions.
+For classifiers, f are square roots of probabilities, whose Euclidean distance is the root of 2 times Hellinger's. For
+regressions, f are outputs divided by their standard deviation. No targets are needed. The distribution of the weights
+is not the posterior, because its standard deviations serve the predictions.
 
-The energy score judges a distribution by its draws, and can be differentiated through them:
+The energy score judges a distribution by its draws and can be differentiated through them:
 
     S(q, y) = E |f - y| - 1/2 E |f - f'|,   f, f' independent from q.
 
-Smaller is better, and its expectation over y is smallest if q is the distribution of y. Source: Gneiting and Raftery
+Smaller is better. Its expectation over y is smallest if q is the distribution of y. Source: Gneiting and Raftery
 2007, "Strictly proper scoring rules, prediction, and estimation", equation 21 (there with the opposite sign).
 """
 
@@ -51,9 +51,9 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from .gaussian import of_target, parameter_table, prediction_groups
 
 CHUNK = 100
-"""Iterations of one compiled loop, after which progress is reported."""
+"""Number of iterations in a compiled loop, after which progress is reported."""
 _LEAST = 1e-12
-"""Added to probabilities, because their root has no gradient at 0."""
+"""Small number added to probabilities, because the square root has no gradient at 0."""
 Pair = Annotated[int, Field(ge=2), Rule("be a whole number of at least 2")]
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
@@ -66,16 +66,16 @@ class DistillationSettings:
     Parameters
     ----------
     iterations : int
-        Steps of Adam; the step size decays to 0 by a cosine.
+        Number of Adam steps. The step size decays to 0 along a cosine.
     learning_rate : float
         Initial step size.
     batch_size : int
-        Inputs per step.
+        Number of inputs per step.
     samples : int
-        Draws of the Gaussian, and of the posterior, at each of these inputs, at least 2.
+        Number of draws of the Gaussian and of the posterior at each of these inputs, at least 2.
     points : int
-        Number of inputs: a random choice of the given ones, and uniformly weighted mixtures of two of them, which show
-        the posterior's spread away from the data.
+        Number of inputs: a random choice of the given inputs, and mixtures of two of them with uniform weights, which
+        reveal the posterior's spread away from the data.
     draws : int
         Number of training draws from the posterior, evenly spaced over its chains.
     initial_sd : float
@@ -97,7 +97,7 @@ class DistillationSettings:
 
 
 class _Lesson(NamedTuple):
-    """Training data: inputs, features of the posterior there, and the scales of outputs."""
+    """Training data: inputs, features of the posterior at these inputs, and scales of the outputs."""
 
     points: Float[Array, "point in"]
     features: Float[Array, "point draw out"]
@@ -121,44 +121,44 @@ def distil(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Distilled:
-    """Distil a network's posterior into one diagonal Gaussian over its weights that predicts like the posterior.
+    """Distil a network's posterior into one diagonal Gaussian over the weights that predicts like the posterior.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        Draws of a network's weights, in any form that `ob.diagnose` takes, aligned or not.
+        Draws of a network's weights, aligned or not, in any form that `ob.diagnose` accepts.
     x : array (obs, in)
-        Inputs such as the training data's, in the units that the network was conditioned on.
+        Inputs such as the training inputs, in the units of the data on which the network was conditioned.
     start : mapping of str to array, optional
-        Initial mean of every weight, `W1 (in, hidden1)` and so on, such as the mean of the aligned draws; by default
+        Initial mean of every weight (`W1 (in, hidden1)` and so on), such as the mean of the aligned draws. By default
         the last draw of the first chain.
     settings : DistillationSettings, optional
         Numbers of steps, batches and draws; ``DistillationSettings()`` by default.
     seed : int
-        Seed of the choice of inputs and of the gradients.
+        Seed for the choice of inputs and for the gradients.
     progress : callable, optional
         Called with the number of finished iterations and the total.
 
     Returns
     -------
     Distilled
-        Mean and standard deviation of every weight by its name, and the course of the loss.
+        Mean and standard deviation of every weight, by name, and the loss during training.
 
     Raises
     ------
     TypeError
         If `settings` have the wrong type.
     ValueError
-        If the posterior does not belong to a network with free weights and biases, `x` does not fit it, or `start`
-        lacks a variable or has the wrong shape.
+        If the posterior does not belong to a network with free weights and biases, if `x` does not fit the network, or
+        if `start` lacks a variable or has the wrong shape.
     RuntimeError
-        If the loss becomes infinite or undefined.
+        If the loss becomes infinite or NaN.
 
     Notes
     -----
-    At every input the distribution of outputs over draws of the Gaussian is fitted to that over the posterior's draws,
-    by stochastic gradients of the energy score, whose expectation is smallest if both are equal. The standard
-    deviations serve the predictions and are not those of the posterior's weights.
+    At every input, the distribution of outputs over draws of the Gaussian is fitted to the distribution over draws of
+    the posterior. The fit uses stochastic gradients of the energy score, whose expectation is smallest if both
+    distributions are equal. The standard deviations serve the predictions; they are not the posterior's.
 
     References
     ----------
@@ -187,7 +187,7 @@ def distil(
         )
     rng = np.random.default_rng(seed)
     x, num = check_inputs(x, model.network.in_dim), settings.points
-    # At most half of the points are given inputs; the others are mixtures of two.
+    # At most half of the points are given inputs. The others are mixtures of two inputs.
     kept = x if len(x) <= num // 2 else x[rng.choice(len(x), max(num // 2, 1), replace=False)]
     left, right = rng.integers(len(x), size=(2, num - len(kept)))
     weight = rng.uniform(size=(num - len(kept), 1))
@@ -210,7 +210,7 @@ def distil(
 def _teach(
     model: BayesianNetwork, draws: dict[str, np.ndarray], points: np.ndarray, batch: int = 2000
 ) -> _Lesson:
-    """Compute features of every draw at every point; predicted noise is one more output."""
+    """Compute the features of every draw at every point. Predicted noise counts as another output."""
     slices = [points[at : at + batch] for at in range(0, len(points), batch)]
     outputs = [all_heads(model.network, draws, rows)[0].astype(np.float32) for rows in slices]
     inputs = jnp.asarray(points, jnp.float32)
@@ -238,7 +238,7 @@ def _check_start(
     for name, shape in network.shapes.items():
         if arrays[name].shape != shape:
             raise ArgumentError(
-                f"`start` has {name} of shape {arrays[name].shape}; it must be {shape}."
+                f"`start` has {name} of shape {arrays[name].shape}, but its shape must be {shape}."
             )
     return arrays
 
@@ -251,7 +251,7 @@ def _optimise(
     key: jax.Array,
     progress: Progress | None,
 ) -> tuple[_State, list[float]]:
-    """Take all steps; return the final state and the losses."""
+    """Run all steps, and return the final state and the losses."""
     start = {name: jnp.asarray(value) for name, value in mean.items()}
     log_sd = {n: jnp.full_like(v, np.log(settings.initial_sd)) for n, v in start.items()}
     state = _State(key, start, log_sd, _adam(settings).init((start, log_sd)))
@@ -278,13 +278,13 @@ def _adam(settings: DistillationSettings) -> optax.GradientTransformation:
 def _advance(
     model: BayesianNetwork, settings: DistillationSettings, num: int, lesson: _Lesson, state: _State
 ) -> tuple[_State, jax.Array]:
-    """Take `num` steps; return the state and the mean loss."""
+    """Run `num` steps, and return the state and the mean loss."""
     adam = _adam(settings)
 
     def step(state: _State, _: None) -> tuple[_State, jax.Array]:
         key, key_batch, key_draws, key_weights = jax.random.split(state.key, 4)
         batch = jax.random.randint(key_batch, (settings.batch_size,), 0, len(lesson.points))
-        # Use the same draws of the posterior at all inputs of a batch.
+        # Use the same posterior draws for all inputs in a batch.
         draws = jax.random.permutation(key_draws, lesson.features.shape[1])[: settings.samples]
         y = lesson.features[batch][:, draws]
 
@@ -315,11 +315,11 @@ def sample_outputs(
     x: Float[Array, "obs in"],
     num_samples: int,
 ) -> Float[Array, "sample obs out"]:
-    """Draw outputs, without observation noise, of networks whose weights and biases are independent normals.
+    """Draw outputs, without observation noise, of networks with independent normal weights and biases.
 
-    Layers are drawn instead of weights: a layer's values are normal given the layer before. Each input gets different
-    weights, so the distribution at each input is correct, but the joint distribution is not that of one network.
-    Source: Kingma, Salimans and Welling 2015, section 2.2.
+    The values of each layer are drawn instead of its weights, because they are normal given the previous layer. Each
+    input gets different weights, so the distribution at each input is correct, but the joint distribution over inputs
+    is not. Source: Kingma, Salimans and Welling 2015, section 2.2.
     """
     f, skips = network.nonlinearity.function, network.skip_matrices()
     before = h = jnp.broadcast_to(x[None], (num_samples, *x.shape))
@@ -327,14 +327,14 @@ def sample_outputs(
     for i, (layer, key) in enumerate(zip(network.layers, keys, strict=True)):
         if layer.weight is None:
             return jnp.sum(before, -1, keepdims=True)
-        # All samples share the inputs, so their moments are computed once.
+        # All samples share the inputs, so compute the moments of the first layer only once.
         shared = before[:1] if i == 0 else before
         centre = shared @ mean[layer.weight]
         variance = shared**2 @ sd[layer.weight] ** 2
         if layer.bias:
             centre = centre + mean[layer.bias][None, None, :]
             variance = variance + sd[layer.bias][None, None, :] ** 2
-        # Without biases the variance may be 0, where the gradient of the root is infinite.
+        # Without biases the variance may be 0, where the gradient of the square root is infinite.
         variance = jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
         eps = jax.random.normal(key, (num_samples, *centre.shape[1:]), centre.dtype)
         after = centre + jnp.sqrt(variance) * eps
@@ -345,15 +345,15 @@ def sample_outputs(
 
 
 _CLOSEST = 1e-12
-"""Added to squared distances, because their root has no gradient at 0."""
+"""Small number added to squared distances, because the square root has no gradient at 0."""
 
 
 def energy_score(
     ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
 ) -> Float[Array, " point"]:
-    """Estimate the energy score at every point from at least two draws, relative to draws `y`, without bias.
+    """Estimate, without bias, the energy score relative to draws `y` at every point, from at least two draws.
 
-    It is the mean distance to `y` minus half the mean distance of two different draws.
+    The score is the mean distance to `y` minus half the mean distance between two different draws.
     """
     num = ours.shape[1]
     own = _distances(ours, ours) * (1 - jnp.eye(num, dtype=ours.dtype))[None]
@@ -368,21 +368,21 @@ def _distances(
 
 
 PURPOSE = 1002
-"""Added to a seed for the random numbers of predicted noise."""
+"""Number that, together with the seed, gives the random stream of the noise `sigma`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distilled(Shown):
-    """A diagonal Gaussian over a network's weights.
+    """A diagonal Gaussian over a network's weights, distilled from a posterior.
 
     Attributes
     ----------
     mean, sd : mapping of str to array
         Mean and standard deviation of each weight and bias: `W1 (in, hidden1)`, `b1 (hidden1)`, ...
     loss : array (evaluation,)
-        Mean energy score over each 100 iterations, without unit.
+        Mean energy score of every 100 iterations, without unit.
     source : View
-        The distilled posterior, with the names of axes, data and attributes.
+        The posterior that was distilled, with its axis names, data and attributes.
     """
 
     mean: Mapping[str, np.ndarray]
@@ -394,16 +394,16 @@ class Distilled(Shown):
         first, last = float(self.loss[0]), float(self.loss[-1])
         of, size = of_target(self.source.attributes), sum(map(np.size, self.mean.values()))
         lead = (
-            f"A Gaussian with a diagonal covariance over {size:,} weights, trained to predict as the "
-            f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. "
-            "Compare `.sample(1000)` with the posterior by `ob.compare`."
+            f"A Gaussian with a diagonal covariance over {size:,} weights, trained to predict like the posterior{of}: "
+            f"the energy score of its predictions fell from {number(first)} to {number(last)}. Compare `.sample(1000)` "
+            "with the posterior by `ob.compare`."
         )
         return Card("Distilled Gaussian", (Words(lead), parameter_table(self.mean, self.sd)))
 
     def sample(
         self, num_draws: int, *, seed: int = 0, predictive_mb: float = LIMIT_MB
     ) -> xr.DataTree:
-        """Draw independent samples, as one chain.
+        """Draw independent samples, stored as one chain.
 
         Parameters
         ----------
@@ -412,18 +412,18 @@ class Distilled(Shown):
         seed : int
             Seed of the draws.
         predictive_mb : float
-            Megabytes that log likelihoods and predictions may take, see `inference.nuts`; 0 leaves them out.
+            Memory limit in megabytes for log likelihoods and predictions, as in `nuts`; 0 leaves them out.
 
         Returns
         -------
         DataTree
             A posterior with the groups `posterior`, `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), `log_likelihood`
-            and `posterior_predictive`, method `distilled`. Inferred noise `sigma` is drawn from the source's draws.
+            and `posterior_predictive`, method `distilled`. Inferred noise `sigma` is resampled from the source's draws.
 
         Raises
         ------
         ValueError
-            If `num_draws` or `predictive_mb` is not a positive number, or the seed out of range.
+            If `num_draws` or `predictive_mb` is invalid, or the seed is out of range.
         """
         check_count("num_draws", num_draws)
         check_seed(seed)
@@ -452,7 +452,7 @@ class Distilled(Shown):
 def weights_of(
     mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray], num_draws: int, seed: int
 ) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
-    """Draw independent normal weights, as one chain."""
+    """Draw independent normal weights (chain, draw, ...), as one chain."""
     rng = np.random.default_rng(seed)
     return {
         name: (centre + sd[name] * rng.standard_normal((num_draws, *centre.shape)))[None]

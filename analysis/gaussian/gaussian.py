@@ -1,15 +1,14 @@
-"""One Gaussian fitted to a posterior by its moments: samples, log densities, and predictions.
+"""A Gaussian fitted to the moments of a posterior, with samples, log densities and predictions.
 
 Xiao, Liu and Bamler 2023 ("A compact representation for Bayesian neural networks by removing permutation symmetry")
-summarise HMC draws by one diagonal Gaussian after alignment; here the covariance may also be full. The fit uses the
-coordinates of the draws, with chains pooled. Positive scalings of a network's units are divided out before, by
-`analysis.alignment.align` with gauge "balanced" or "unit" (the canonical parametrisation), but not with gauge "keep".
-`GaussianFit.gauge` records it.
+summarise HMC draws by one diagonal Gaussian after alignment. Here the covariance may also be full. The fit uses the
+coordinates of the draws and pools chains. `analysis.alignment.align` removes positive scalings of a network's units
+first if its gauge is "balanced" or "unit" (the canonical parametrisation), but not with "keep". `GaussianFit.gauge`
+records the gauge.
 
-Rows are (chain, draw, param) in float64, with variables in their order and their entries in C order. Positive variables
-are in logarithms. A row is loc + scale * u with u of mean 0 and variance 1, so that the Gaussian is log normal in
-positive variables. Other constraints are not represented: draws of a simplex or of ordered values violate their
-constraints.
+Rows are (chain, draw, param) in float64, with the entries of each variable in C order. Positive variables are stored as
+logarithms. A row is loc + scale * u, where u has mean 0 and variance 1, so positive variables are log normal. Other
+constraints are not represented: draws of simplexes or of ordered values violate their constraints.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ Matrix = Float[np.ndarray, "param param_bis"]
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its name, its shape and axes in one draw, and whether it is in logarithms."""
+    """A variable: its name, its shape and axes in one draw, and whether it is stored as logarithms."""
 
     name: str
     shape: tuple[int, ...]
@@ -62,7 +61,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class VariableLayout:
-    """The variables of a row, and the labels along axes by the name of the axis."""
+    """The variables of a row, and the coordinate labels of each axis."""
 
     variables: tuple[Variable, ...]
     coords: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -74,11 +73,11 @@ class VariableLayout:
 
     @cached_property
     def is_log(self) -> Bool[np.ndarray, " param"]:
-        """True for parameters in logarithms."""
+        """Mask of the parameters that are stored as logarithms."""
         return np.concatenate([np.full(v.size, v.positive) for v in self.variables])
 
     def values(self, draws: Mapping[str, Any] | xr.Dataset, argument: str = "draws") -> Rows:
-        """Return the values of draws side by side, without logarithms; reject a missing variable or a wrong shape."""
+        """Concatenate the values of draws, without logarithms. Reject a missing variable or a wrong shape."""
         columns = []
         for variable in self.variables:
             if variable.name not in draws:
@@ -99,13 +98,13 @@ class VariableLayout:
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
-                f"Variables in `{argument}` have different (chain, draw): {sorted(leads)}. Give equally many draws of "
-                "each."
+                f"Variables in `{argument}` have different (chain, draw): {sorted(leads)}. "
+                "Give the same number of draws for each variable."
             )
         return np.concatenate(columns, axis=2)
 
     def take_logs(self, values: Rows) -> Rows:
-        """Convert values to rows; NaN if a positive variable is not positive."""
+        """Convert values to rows. The result is NaN if a positive variable is not positive."""
         rows, logs = values.copy(), self.is_log
         with np.errstate(invalid="ignore", divide="ignore"):
             rows[..., logs] = np.where(values[..., logs] > 0, np.log(values[..., logs]), np.nan)
@@ -121,7 +120,7 @@ class VariableLayout:
         }
 
     def to_dataset(self, values: Rows) -> xr.Dataset:
-        """Return the group `posterior` with these values."""
+        """Return a dataset for the group `posterior` with these values."""
         arrays = self.split(values)
         coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, values.shape[:2], strict=True)}
         return xr.Dataset(
@@ -145,7 +144,7 @@ def layout_of(
 
 
 def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
-    """Put chain and draw in front; reject an array without them, or not of floating point."""
+    """Put chain and draw in front. Reject an array without these axes or with a non-float type."""
     if array.dtype.kind in "biu":
         raise ArgumentError(
             f"`{argument}` has {array.name} of type {array.dtype}, but a Gaussian needs floating point numbers: leave "
@@ -155,11 +154,11 @@ def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
 
 
 MOST = 10
-"""Most parameters of a table."""
+"""Maximum number of parameters in a table."""
 
 
 def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> Table:
-    """Tabulate the first parameters."""
+    """Tabulate means and sds of the first parameters."""
     places = [(name, place) for name in mean for place in np.ndindex(np.shape(mean[name]))]
     rows = tuple(
         (
@@ -174,7 +173,7 @@ def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]
 
 
 def of_target(attributes: Mapping[str, object]) -> str:
-    """Return " of `NAME`", or nothing if the target has no name."""
+    """Return " of `NAME`", or "" if the target has no name."""
     name = attributes.get(schema.TARGET)
     return f" of `{name}`" if name else ""
 
@@ -184,8 +183,8 @@ def prediction_groups(
 ) -> dict[str, xr.Dataset]:
     """Predict with draws (chain, draw, ...) of a network's weights, and return the groups to store with them.
 
-    They take at most `limit_mb` megabytes. They are empty if the source has no network or no data, or the draws lack a
-    variable.
+    The groups take at most `limit_mb` megabytes. The result is empty if the source has no network or no data, or if the
+    draws lack a variable.
     """
     model = source.network
     if model is None or source.x is None or source.y is None:
@@ -202,24 +201,24 @@ Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianFit(Shown):
-    """A Gaussian with the moments of a posterior.
+    """A Gaussian with the same moments as a posterior.
 
     Attributes
     ----------
     covariance : {"diagonal", "full"}
         Kind of the covariance.
     layout : VariableLayout
-        The variables, their shapes and axes, and whether they are fitted as logarithms.
+        The variables, with their shapes and axes, and whether they are fitted as logarithms.
     loc, scale : array (param,)
-        Means and standard deviations of the draws, after logarithms.
+        Means and standard deviations of the draws, after taking logarithms.
     correlation : array (param, param_bis), optional
         Correlation matrix of a full covariance.
     settings : mapping
         Settings of the fit: `covariance`, the `shrinkage` used, `fitted_draws`, `positive`.
     attributes : mapping
-        The source's attributes: `model`, `symmetry`, `alignment`, ...
+        The attributes of the source: `model`, `symmetry`, `alignment`, ...
     data : mapping of str to Dataset
-        The source's groups `constant_data` and `observed_data`, if available.
+        The groups `constant_data` and `observed_data` of the source, if available.
     """
 
     covariance: str
@@ -244,8 +243,8 @@ class GaussianFit(Shown):
         declared = () if schema.ALIGNMENT in self.attributes else equal_modes(symmetry)
         if declared:
             warned = (
-                f"The draws were not aligned, and the posterior declares {in_words(declared)}: if labels switch, "
-                "this Gaussian averages over them; fit `ob.align(posterior).posterior` instead."
+                f"The draws were not aligned, but the posterior declares {in_words(declared)}. If labels switch, this "
+                "Gaussian averages over them; fit `ob.align(posterior).posterior` instead."
             )
             parts.append(Words(warned, flag="warn"))
         divided = self.gauge not in (None, "keep")
@@ -271,26 +270,26 @@ class GaussianFit(Shown):
 
     @property
     def gauge(self) -> str | None:
-        """The gauge of the draws' alignment, which divided out positive scalings (`balanced`, `unit` or `keep`).
+        """The gauge used when the draws were aligned (`balanced`, `unit` or `keep`).
 
-        None if the draws were not aligned. With `keep` or None, the fit is in the sampled parametrisation.
+        None if the draws were not aligned. With `keep` or None, positive scalings were not removed.
         """
         rule = schema.decode(self.attributes, schema.ALIGNMENT)
         return rule.get("gauge") if rule else None
 
     @cached_property
     def mean(self) -> dict[str, np.ndarray]:
-        """The fit's mean by variable; for positive variables that of the log normal, not exp(mean of logs)."""
+        """The mean by variable. For positive variables it is the log-normal mean, not exp(mean of logs)."""
         return self.layout.split(self._natural_moments[0])
 
     @cached_property
     def sd(self) -> dict[str, np.ndarray]:
-        """The fit's marginal standard deviations by variable; for positive variables those of the log normal."""
+        """The marginal standard deviations by variable. For positive variables they are log-normal."""
         return self.layout.split(self._natural_moments[1])
 
     @cached_property
     def _root(self) -> Float[np.ndarray, "param param_bis"] | None:
-        """Cholesky factor of the correlation matrix."""
+        """The Cholesky factor of the correlation matrix."""
         return None if self.correlation is None else np.linalg.cholesky(self.correlation)
 
     @cached_property
@@ -310,24 +309,24 @@ class GaussianFit(Shown):
         Parameters
         ----------
         num_draws : int
-            Draws in each chain.
+            Number of draws per chain.
         seed : int
-            Seed of the chains' separate streams; chain 0 does not depend on their number.
+            Seed of the random streams, one per chain. Chain 0 does not depend on the number of chains.
         chains : int
             Number of chains.
         predictive_mb : float
-            Megabytes that a network's log likelihoods and predictions may take, as in `inference.nuts`; 0 for none.
+            Memory limit in megabytes for a network's log likelihoods and predictions, as in `nuts`; 0 leaves them out.
 
         Returns
         -------
         DataTree
-            A posterior (docs/reference/posterior.md). Like `lp`, its `log_q` is the density of the logarithms of
-            positive variables; `log_density` gives the density of the values.
+            A posterior (docs/reference/posterior.md). Its `log_q` is, like `lp`, the log density of the logarithms of
+            positive variables. `log_density` gives the log density of the values.
 
         Raises
         ------
         ValueError
-            If a number is not a count.
+            If `num_draws` or `chains` is not a positive whole number, or the seed is invalid.
         """
         check_count("num_draws", num_draws)
         check_count("chains", chains)
@@ -346,7 +345,7 @@ class GaussianFit(Shown):
         return tree
 
     def mean_draw(self) -> xr.DataTree:
-        """Return the mean as a posterior of one draw, for predictions."""
+        """Return the mean as a posterior with one draw, for predictions."""
         mean, _ = self._natural_moments
         rows = self.layout.take_logs(mean[None, None, :])
         return self._tree(rows, {"point": "mean"}, seed=0)
@@ -359,14 +358,14 @@ class GaussianFit(Shown):
         Parameters
         ----------
         draws : DataTree, Dataset or mapping
-            The fitted variables, (chain, draw, ...); others are ignored.
+            The fitted variables (chain, draw, ...). Other variables are ignored.
         jacobian : bool
-            Whether to return the density of values; otherwise that of the logarithms of positive variables.
+            Whether to return the density of the values, and not that of the logarithms of positive variables.
 
         Returns
         -------
         array (chain, draw)
-            In nats; -inf if a positive variable is not positive, NaN if a value is NaN.
+            Log density in nats; -inf if a positive variable is not positive, NaN if a value is NaN.
 
         Raises
         ------
@@ -394,7 +393,7 @@ class GaussianFit(Shown):
             width += float(np.log(np.diagonal(self._root)).sum())
         squares = np.square(u).sum(axis=-1)
         log_density = -0.5 * (squares + self.layout.size * math.log(2 * math.pi)) - width
-        # The log determinant |d log(value) / d value| gives the density of values.
+        # The Jacobian |d log(value) / d value| converts to the density of the values.
         return log_density - rows[..., self.layout.is_log].sum(axis=-1) if jacobian else log_density
 
     def _tree(self, rows: Rows, facts: Mapping[str, Any], *, seed: int) -> xr.DataTree:
@@ -406,7 +405,7 @@ class GaussianFit(Shown):
         stats = xr.Dataset({schema.LOG_Q: (dims, log_q)}, {dim: posterior[dim] for dim in dims})
         groups = {schema.POSTERIOR: posterior, schema.SAMPLE_STATS: stats, **self.data}
         tree = xr.DataTree.from_dict(groups)
-        # Attributes of the source's run do not apply to samples from the fit.
+        # Attributes that describe the run of the source do not apply to samples from the fit.
         kept = {k: v for k, v in self.attributes.items() if k not in schema.OF_A_RUN}
         tree.attrs = kept | {
             schema.METHOD: f"gaussian-{self.covariance}",
@@ -426,20 +425,20 @@ def fit_gaussian(
     var_names: str | Sequence[str] | None = None,
     positive: str | Sequence[str] = (),
 ) -> GaussianFit:
-    """Fit one Gaussian to a posterior's draws.
+    """Fit one Gaussian to the draws of a posterior.
 
     Parameters
     ----------
     posterior : DataTree, or what ArviZ converts to one
-        Draws (chain, draw, ...), aligned if components are interchangeable. Computed in float64.
+        Draws (chain, draw, ...). Align them first if components are interchangeable. Computations use float64.
     covariance : {"diagonal", "full"}
-        Standard deviations alone, or with all correlations, shrunk towards 0.
+        Fit only standard deviations, or also all correlations, shrunk towards 0.
     shrinkage : float, optional
-        From 0 (none) to 1 (no correlations), for "full"; by default that of Ledoit and Wolf. Variances are not shrunk.
+        For "full", from 0 (none) to 1 (no correlations); by default as in Ledoit and Wolf. Variances are not shrunk.
     var_names : str or sequence of str, optional
-        The variables, in this order; by default all.
+        The variables to fit, in this order; by default all.
     positive : str or sequence of str
-        Variables to be fitted as logarithms; a network's ``sigma`` always is.
+        Variables to fit as logarithms. A network's ``sigma`` is always fitted as a logarithm.
 
     Returns
     -------
@@ -451,9 +450,9 @@ def fit_gaussian(
     TypeError
         If `posterior` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive although they
-        should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small for
-        the number of draws.
+        If an option or a variable is unknown; if there are fewer than 2 draws; if draws are not finite, constant, not
+        positive although they should be, or constrained by the network's parametrisation; or if `shrinkage` is out of
+        range or too small for the number of draws.
 
     References
     ----------
@@ -490,12 +489,12 @@ def fit_gaussian(
     num_draws = rows.shape[0] * rows.shape[1]
     if shrinkage is not None and covariance != "full":
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink; leave it None, or take "
-            "'full'."
+            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to "
+            "shrink; leave it out, or use covariance='full'."
         )
     if shrinkage is not None and not 0 <= shrinkage <= 1:
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}; it must lie between 0 (none) and 1 (the diagonal alone)."
+            f"`shrinkage` is {shrinkage!r}; it must lie between 0 (no shrinkage) and 1 (no correlations)."
         )
     units = units_of(rows.reshape(1, num_draws, layout.size))
     z = units.into(rows.reshape(num_draws, layout.size))
@@ -522,7 +521,7 @@ def fit_gaussian(
 
 
 def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -> list[str]:
-    """Return the requested names, by default all of them."""
+    """Return the requested names, or all names by default."""
     if asked is None:
         asked = there
     names = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked))
@@ -535,11 +534,11 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
 
 
 def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
-    """Return the draws as rows; reject fewer than 2, and values without a density."""
+    """Return the draws as rows. Reject fewer than 2 draws, and values for which there is no density."""
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
-            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
+            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s), but a variance needs at least 2."
         )
     names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
     _refuse(
@@ -570,19 +569,19 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
 
 
 def ledoit_wolf(z: Samples) -> float:
-    """Return the shrinkage of the correlation matrix of standardised draws (Ledoit and Wolf 2004).
+    """Compute the shrinkage of the correlation matrix of standardised draws (Ledoit and Wolf 2004).
 
-    Draws of a chain are not independent, so the shrinkage is rather too small.
+    The draws of a chain are not independent, so this shrinkage tends to be too small.
     """
     num, size = z.shape
     inner = z @ z.T if num < size else z.T @ z
-    total = float(np.square(inner / num).sum())  # squared Frobenius norm of the correlation matrix
+    total = float(np.square(inner / num).sum())  # Squared Frobenius norm of the correlation matrix.
     noise = (float(np.square(np.square(z).sum(axis=1)).mean()) - total) / num
     return 0.0 if noise <= 0 or total <= size else min(noise / (total - size), 1.0)
 
 
 def shrunk(z: Samples, shrinkage: float) -> Matrix:
-    """Return the correlation matrix of standardised draws, shrunk; reject one that is singular."""
+    """Return the shrunk correlation matrix of standardised draws. Reject a singular matrix."""
     num, size = z.shape
     found = (1 - shrinkage) * (z.T @ z / num) + shrinkage * np.eye(size)
     try:

@@ -1,9 +1,8 @@
-"""Predictions of regressions along one coordinate, with the data: predictive bands, or epistemic and total uncertainty.
+"""Plots of regressions along one coordinate, with the data: predictive bands, or epistemic and total uncertainty.
 
-The coordinate is the only input, or any line through input space that the caller chooses. Predictive bands are central
-and include the observation noise where the draws do. For a network, they come from as many draws as a picture needs.
-Each draw has one noise value for all points, so the distribution at each point is correct and the band has smooth
-edges.
+The coordinate is the only input, or a line through input space that the caller chooses. Predictive bands are central
+and include the observation noise if the draws do. For a network, they use only as many draws as a picture needs. Each
+draw has the same noise value at all points, so the distribution at each point is correct and the band has smooth edges.
 
 Bands of uncertainty extend one standard deviation to either side of the mean, as in Figure 1 of Kurle, Januschowski,
 Gasthaus and Wang 2021. The region outside the data's range is shaded. The vertical axis extends beyond the observed
@@ -38,7 +37,7 @@ PLACES = 120
 
 @dataclass(frozen=True, eq=False)
 class PredictiveBand:
-    """A predictive distribution along one increasing coordinate: its mean, and the ends of two bands."""
+    """A predictive distribution along an increasing coordinate: its mean and the ends of two bands."""
 
     coordinate: Line
     mean: Line
@@ -48,7 +47,7 @@ class PredictiveBand:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Points (x, y): data, or a true function."""
+    """Points (x, y) of data or of a true function."""
 
     x: Line
     y: Line
@@ -57,9 +56,9 @@ class Curve:
 def predictive_band(
     coordinate: Line, draws: Float[np.ndarray, "chain draw obs"], *, mean: Line | None = None
 ) -> PredictiveBand:
-    """Summarise predictive draws of one output along a coordinate, which is sorted.
+    """Summarise predictive draws of one output along a coordinate, after sorting it.
 
-    `mean` is the predictive mean if it is known without noise; by default the mean of the draws.
+    `mean` is the predictive mean, if known without noise; by default the mean of the draws.
     """
     coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
     order = np.argsort(coordinate)
@@ -76,7 +75,7 @@ def predictive_band(
 def network_bands(
     views: Mapping[str, View], places: Line, *, output: int = 0, seed: int = 0
 ) -> dict[str, PredictiveBand]:
-    """Predict along the only input of regression networks, with noise, for each posterior."""
+    """Predict, with noise, along the only input of regression networks, for each posterior."""
     bands = {}
     for name, view in views.items():
         mean, draws = draw_regression(view, places[:, None], output=output, seed=seed)
@@ -92,7 +91,7 @@ def draw_predictive_bands(
     x_label: str = "x",
     columns: int = 2,
 ) -> Picture:
-    """Draw predictive bands, one panel per posterior, over the data and the true function."""
+    """Plot predictive bands, one panel per posterior, with the data and the true function."""
     figure, panels = band_panels(bands, columns=columns, x_label=x_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))
@@ -106,7 +105,7 @@ def draw_predictive_bands(
 def band_panels(
     bands: Mapping[str, object], *, columns: int, x_label: str = "x"
 ) -> tuple[Picture, list[Axes]]:
-    """Create a panel for the bands of each posterior."""
+    """Create a figure with a panel for the bands of each posterior."""
     return new_panels(
         bands,
         columns=columns,
@@ -120,7 +119,7 @@ def band_panels(
 def draw_bands(
     axes: Axes, coordinate: Line, mean: Line, bands: Iterable[tuple[Line, Line, float, str]]
 ) -> None:
-    """Draw bands, the widest first, and the mean as a line over them."""
+    """Plot bands, the widest first, and the mean as a line."""
     for low, high, alpha, label in bands:
         axes.fill_between(
             coordinate, low, high, color=ACCENT, alpha=alpha, linewidth=0, label=label
@@ -129,7 +128,7 @@ def draw_bands(
 
 
 def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
-    """Draw the true function as a line, and data as dots."""
+    """Plot the true function as a line and data as dots."""
     if truth is not None:
         order = np.argsort(truth.x)
         axes.plot(
@@ -145,7 +144,7 @@ def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
 
 
 def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
-    """Describe the mean and the 95 % band at both ends and in the middle, and the share of data inside."""
+    """Describe the mean and the 95 % band at both ends and in the middle, and the share of data in the band."""
     ends = ", ".join(
         f"{format_number(float(band.mean[k]))} (95 % band {format_number(float(band.outer[0][k]))} to "
         f"{format_number(float(band.outer[1][k]))}) at {format_number(float(band.coordinate[k]))}"
@@ -160,18 +159,18 @@ def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
 
 
 def truth_at(truth: Function, places: np.ndarray) -> Curve:
-    """Evaluate the true function along one input; reject it unless it returns one value for each point."""
+    """Evaluate the true function along one input. Reject it unless it returns one value per point."""
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
         raise ArgumentError(
             f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
-            f"({places.size}, 1): return one value for each."
+            f"({places.size}, 1): it must return one value for each input."
         )
     return Curve(places, values.ravel())
 
 
 DRAWS = 1000
-"""Largest number of draws used, over all chains."""
+"""Largest number of draws to use, over all chains."""
 
 
 def draw_regression(
@@ -179,9 +178,9 @@ def draw_regression(
 ) -> tuple[Float[np.ndarray, " obs"], Float[np.ndarray, "chain draw obs"]]:
     """Predict one output of a network with a Gaussian likelihood.
 
-    Returns the mean over draws without noise, and the draws with noise.
+    Return the mean over draws without noise, and the draws with noise.
     """
-    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
+    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
 
     assert view.network is not None
     draws = few_draws(view)
@@ -194,7 +193,7 @@ def draw_regression(
 
 
 def few_draws(view: View) -> dict[str, np.ndarray]:
-    """Return every k-th draw of all variables."""
+    """Return every k-th draw of all variables, about `DRAWS` in total."""
     every = max(1, -(-view.num_chains * view.num_draws // DRAWS))
     return {name: view.values(name)[:, ::every] for name in view.variables}
 
@@ -212,34 +211,34 @@ def plot_uncertainty(
     output: int = 0,
     columns: int = 2,
 ) -> Picture:
-    """Draw predictions of networks along one input, with epistemic and total standard deviations, also beyond the data.
+    """Plot predictions of networks along one input, in and beyond the data, with epistemic and total uncertainty.
 
     Parameters
     ----------
     posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, or several by name, of regressions with one input.
+        A posterior, or several by name, of regression networks with one input.
     x : array (obs, in), optional
-        Bands extend from the smallest to the largest of these inputs; by default by half a range beyond the data on
-        either side.
+        Bands extend from the smallest to the largest of these inputs; by default half a range beyond the data on each
+        side.
     truth : callable, optional
         The true function, from inputs (obs, 1) to values (obs,).
     output : int
-        Which output, counted from 0.
+        The output to plot, counted from 0.
     columns : int
-        Panels in a row.
+        Number of panels in a row.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per posterior: the predictive mean with one standard deviation on either side, epistemic and total,
-        over the data stored with the first posterior. The region outside their range is shaded. The vertical axis
+        One panel per posterior: the predictive mean plus and minus one standard deviation (epistemic and total), with
+        the data stored in the first posterior. The region outside the range of the data is shaded. The vertical axis
         extends beyond the observed values by at most twice their range.
 
     Raises
     ------
     ValueError
-        If a posterior is not that of a regression network with one input, it has no such `output`, `x` is missing and
-        no inputs were stored, or `columns` is not a count.
+        If a posterior does not belong to a regression network with one input, if there is no such `output`, if `x` is
+        neither given nor stored, or if `columns` is not a positive whole number.
 
     References
     ----------
@@ -249,7 +248,7 @@ def plot_uncertainty(
     --------
     >>> figure = ob.plot.uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
     """
-    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
+    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
 
     check_count("columns", columns)
     views = views_of(posteriors)
@@ -259,12 +258,12 @@ def plot_uncertainty(
             inputs = f"a network of {model.network.in_dim} inputs"
             of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
-                f"`{view.argument}` is the posterior of {of}, and bands are drawn only for a regression with one "
-                "input."
+                f"`{view.argument}` is the posterior of {of}, but bands can be plotted only for a regression "
+                "with one input."
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
-                f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
+                f"`output` is {output}, but the network has {model.network.out_dim} outputs, counted from 0."
             )
     first = next(iter(views.values()))
     data = None
@@ -291,7 +290,7 @@ def plot_uncertainty(
         where: Mapping[str, np.ndarray] = {"over all": np.ones(len(band.mean), bool)}
         if data is not None:
             inside = inside_range(band.coordinate[:, None], data.x[:, None])
-            where = {"inside the data's range": inside, "outside it": ~inside}
+            where = {"inside the range of the data": inside, "outside it": ~inside}
         sizes = [
             f"epistemic {_rms(band.epistemic[rows])} and total {_rms(band.total[rows])} {place}"
             for place, rows in where.items()
@@ -307,7 +306,7 @@ def _rms(values: np.ndarray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class UncertaintyBand:
-    """The mean and the standard deviations of a predictive distribution along one increasing input."""
+    """The mean and standard deviations of a predictive distribution along an increasing input."""
 
     coordinate: Line
     mean: Line
@@ -322,7 +321,7 @@ def draw_uncertainty(
     truth: Curve | None = None,
     columns: int = 2,
 ) -> Picture:
-    """Draw mean, epistemic and total bands, one panel per posterior, and shade the region outside the data's range."""
+    """Plot the mean with epistemic and total bands, one panel per posterior. Shade the region outside the data."""
     figure, panels = band_panels(bands, columns=columns)
     for axes, band in zip(panels, bands.values(), strict=True):
         spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
@@ -340,7 +339,7 @@ def draw_uncertainty(
                     )
                     label = ""
         axes.set_xlim(band.coordinate[0], band.coordinate[-1])
-    # The axis shows everything that is not too far from the data.
+    # Show everything that is not too far from the data.
     lows = [np.min(band.mean - band.total) for band in bands.values()]
     highs = [np.max(band.mean + band.total) for band in bands.values()]
     low, high = float(min(lows)), float(max(highs))
@@ -350,7 +349,7 @@ def draw_uncertainty(
         low, high = max(min(low, least), least - reach), min(max(high, most), most + reach)
     margin = 0.04 * (high - low)
     limits = low - margin, high + margin
-    if np.isfinite(limits).all():  # panels share their axes
+    if np.isfinite(limits).all():  # All panels share their axes.
         panels[0].set_ylim(*limits)
     add_legend(figure, *panels[0].get_legend_handles_labels(), columns=3)
     return figure

@@ -1,9 +1,9 @@
-"""Traces and ranks of chains, and scatter plots: two parameters, a matrix of several, and modes.
+"""Traces and ranks of chains, and scatter plots of two parameters, of several in a matrix, and of modes.
 
-Rank histograms are those of Vehtari et al. 2021 (section 4.3): draws are ranked over all chains, ties get average
-ranks, and if chains agree, the histogram of each chain is flat. Of a long trace, only the smallest and the largest
-draw of each short stretch are drawn, which looks the same. Scatter plots of two weights follow Pourzanjani, Jiang and
-Petzold 2017, Figure 1 (left).
+Rank histograms follow Vehtari et al. 2021 (section 4.3). Draws are ranked over all chains, and ties get average ranks.
+If chains agree, the histogram of each chain is flat. For a long trace, only the smallest and largest draws of each
+short stretch are plotted, which looks the same. Scatter plots of two weights follow Pourzanjani, Jiang and Petzold
+2017, Figure 1 (left).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from .style import (
     style_axes,
 )
 
-POINTS_SHOWN = 400  # points per trace: its panel is about 400 pixels wide
+POINTS_SHOWN = 400  # Points per trace, for a panel of about 400 pixels.
 
 
 @checks_arguments
@@ -62,21 +62,21 @@ def plot_traces(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw traces and rank histograms, chain by chain: of the log density, and of the worst parameters.
+    """Plot traces and rank histograms of the log density and of the worst parameters, chain by chain.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
+        The posterior, in any form that `diagnose` accepts.
     var_names : str or sequence of str, optional
-        The variables to draw; by default the log density and the parameters of largest R-hat.
+        The variables to plot; by default the log density and the parameters with the largest R-hat.
     rows : int
         Maximum number of quantities.
     align : bool
-        Whether to align draws where `diagnose` finds the posterior usable after alignment. A line over the panels
-        says which draws are shown.
+        Whether to align draws if `diagnose` finds the posterior usable after alignment. A line above the panels says
+        which draws are shown.
     diagnosis : Diagnosis, optional
-        The result of `diagnose` for this posterior, if you have it; it saves time.
+        The result of `diagnose` for this posterior, if you have it, which saves time.
 
     Returns
     -------
@@ -112,28 +112,28 @@ def plot_ranks(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw the distribution of each chain's ranks among all draws, as the difference from an even one.
+    """Plot the distribution of each chain's ranks among all draws, as the difference from a uniform distribution.
 
     Parameters
     ----------
     posterior, var_names, rows, align, diagnosis : see `traces`
-        Same as in `traces`; by default the first parameters are drawn.
+        Same as in `traces`, but by default the first parameters are plotted.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per parameter, with its R-hat and a grey band. If chains agree, all curves stay within the bands of
-        all panels in about 95 % of runs: the bands are those of Kolmogorov and Smirnov for as many independent draws
-        as the bulk ESS, corrected for the number of chains and panels (Bonferroni).
+        One panel per parameter, with its R-hat and a grey band. If chains agree, all curves stay within the bands in
+        about 95 % of runs. The bands are those of Kolmogorov and Smirnov, with the bulk ESS as the number of
+        independent draws and a Bonferroni correction for the number of chains and panels.
 
     Raises
     ------
     ValueError
-        If a variable is unknown, a draw is not finite, or there is one chain.
+        If a variable is unknown, a draw is not finite, or there is only one chain.
 
     References
     ----------
-    Säilynoja, Bürkner and Vehtari 2022, Statistics and Computing 32 (differences of the ECDF of ranks).
+    Säilynoja, Bürkner and Vehtari 2022, Statistics and Computing 32 (ECDF differences of ranks).
 
     Examples
     --------
@@ -143,7 +143,7 @@ def plot_ranks(
     quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
-            "`posterior` has one chain, and ranks compare chains: use `ob.plot.traces`, or run more chains."
+            "`posterior` has only one chain, but ranks compare chains: use `ob.plot.traces`, or run more chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
     panels, x = {}, np.linspace(0, 1, 101)
@@ -158,7 +158,7 @@ def plot_ranks(
 
 
 def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[float]:
-    """Return half the width of each quantity's band; infinite if its ESS is unknown.
+    """Return half the width of each quantity's band, or infinity if its ESS is unknown.
 
     The ECDF of a chain with n independent draws, minus that of all m chains, behaves like a Brownian bridge with
     variance (1 - 1/m) / n. Its supremum exceeds c with a probability of about 2 exp(-2 c^2 n) (Kolmogorov).
@@ -175,7 +175,7 @@ def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[
 def rank_shares(
     draws: Float[np.ndarray, "chain draw"], *, bins: int = 20
 ) -> Float[np.ndarray, "chain bin"]:
-    """Rank the draws of one quantity over all chains; return each chain's rank histogram, relative to a flat one."""
+    """Rank the draws of one quantity over all chains. Return each chain's rank histogram, relative to a flat one."""
     ranks = mean_ranks(draws.ravel()).reshape(draws.shape)
     edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
     counts = np.stack([np.histogram(chain, bins=edges)[0] for chain in ranks])
@@ -185,7 +185,7 @@ def rank_shares(
 def draw_traces(
     quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None = None
 ) -> Picture:
-    """Draw traces on the left and rank histograms on the right, one row per quantity, with divergent draws marked."""
+    """Plot traces (left) and rank histograms (right), one row per quantity, with divergent draws marked."""
     if not quantities:
         raise ArgumentError("`quantities` is empty: map at least one name to its draws.")
     rows = len(quantities)
@@ -228,9 +228,9 @@ def draw_traces(
 def envelope(
     values: Float[np.ndarray, " draw"], *, points: int = POINTS_SHOWN
 ) -> Int[np.ndarray, " point"]:
-    """Return the positions of the smallest and the largest draw of each short stretch, in order.
+    """Return, in order, the positions of the smallest and largest draws of each short stretch.
 
-    If there are at most `points` draws, all positions are returned.
+    Return all positions if there are at most `points` draws.
     """
     if values.size <= points:
         return np.arange(values.size)
@@ -252,9 +252,9 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
         chain = int(np.abs(mean - 0.5).argmax())
         known = "" if np.isnan(rhat) else f" (R-hat {format_number(rhat, decimals=3)})"
         side = "high" if mean[chain] > 0.5 else "low"
-        place = f"at the {100 * mean[chain]:.0f} % rank on average where 50 % is even"
+        place = f"at rank {100 * mean[chain]:.0f} % on average, where 50 % is expected"
         if len(values) < 2:
-            told.append(f"{name}: one chain, whose ranks are even by construction.")
+            told.append(f"{name}: only one chain, whose ranks are always uniform.")
         elif abs(mean[chain] - 0.5) < 0.05:
             told.append(f"{name}: no chain lies higher or lower than the others{known}.")
         else:
@@ -263,7 +263,7 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
 
 
 def traces_in_words(quantities: Mapping[str, Quantity], group: str = "chain") -> str:
-    """Describe where the draws of each quantity lie, chain by chain if chains differ."""
+    """Describe where the draws of each quantity lie, by chain if chains differ."""
     sentences = []
     for name, values in quantities.items():
         low, middle, high = np.quantile(values, [0.05, 0.5, 0.95], axis=1)
@@ -285,30 +285,30 @@ def plot_pair(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw scalar parameters against each other: two, for one or several posteriors, or a matrix of more.
+    """Plot scalar parameters against each other: two parameters of one or more posteriors, or a matrix of more.
 
     Parameters
     ----------
     posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, or several by name; one if there are more than two parameters.
+        A posterior, or several by name. Give only one for more than two parameters.
     *entries : str
-        Scalar parameters, such as ``W1[0,0]``: on the horizontal and on the vertical axis, or at least three for a
-        matrix. Without any, the matrix shows the four worst by R-hat and ESS.
+        Scalar parameters, such as ``W1[0,0]``: two for the horizontal and vertical axes, or at least three for a
+        matrix. By default a matrix shows the four worst parameters by R-hat and ESS.
     share_axes : bool
-        Whether all panels of two parameters show the same ranges.
+        Whether all panels of two parameters have the same axis ranges.
     align, diagnosis : see `forest`
         Same as in `forest`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per posterior, or a matrix with densities on its diagonal. Crosses mark divergences. The matrix
-        has logarithmic axes for positive parameters that span a factor of 20 or more.
+        One panel per posterior, or a matrix with densities on the diagonal. Crosses mark divergences. A matrix uses
+        logarithmic axes for positive parameters that span a factor of more than 20.
 
     Raises
     ------
     ValueError
-        If a posterior lacks one of them, or one parameter is given.
+        If a posterior lacks one of the parameters, or if only one parameter is given.
 
     Examples
     --------
@@ -316,13 +316,15 @@ def plot_pair(
     >>> matrix = ob.plot.pair(posterior)
     """
     if len(entries) == 1:
-        raise ArgumentError("`entries` names one parameter: name two, more for a matrix, or none.")
+        raise ArgumentError(
+            "`entries` names only one parameter: name two, more for a matrix, or none."
+        )
     views = views_of(posteriors)
     if len(entries) == 2:
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several entries, and a matrix shows only one: choose a posterior, or two parameters."
+            "`posteriors` has several entries, but a matrix shows only one: choose one posterior, or two parameters."
         )
     (view,) = views.values()
     if entries:
@@ -336,13 +338,13 @@ def plot_pair(
 
 
 COLOURED = len(CHAIN_COLOURS)
-"""Number of modes with a distinct colour; lighter modes are grey."""
+"""Number of modes with distinct colours. Modes of lower weight are grey."""
 MATRIX = 4
-"""Default number of parameters in a matrix."""
+"""Default number of parameters in a scatter matrix."""
 
 
 def _scalars(view: View, names: Sequence[str], **options: Any) -> Drawn:
-    """Return the draws of these scalar parameters, in this order."""
+    """Return the draws of the given scalar parameters, in the given order."""
     variables = list(dict.fromkeys(variable_of(name, view.variables) for name in names))
     return take(view, variables, len(names), entries=names, **options)
 
@@ -356,7 +358,7 @@ def _two(
     align: bool,
     diagnosis: Diagnosis | None,
 ) -> Picture:
-    """Draw two parameters against each other, one panel per posterior."""
+    """Plot two parameters against each other, one panel per posterior."""
     pairs, told, taken = {}, [], []
     for name, view in views.items():
         names = [_entry(view, entry) for entry in (first, second)]
@@ -373,10 +375,10 @@ def _two(
 
 
 def _entry(view: View, entry: str) -> str:
-    """Return the name of a scalar parameter as the posterior has it."""
+    """Return the name of a scalar parameter as it is written in the posterior."""
     spelt = variable_of(entry, view.variables)
     variable = dotted(spelt)
-    entry = variable + entry[len(spelt) :]  # names of entries may contain slashes
+    entry = variable + entry[len(spelt) :]  # Names of entries may contain slashes.
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
@@ -387,7 +389,7 @@ def _entry(view: View, entry: str) -> str:
 
 
 def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
-    """Describe the correlations of quantities, and the location of divergences."""
+    """Describe the correlations between quantities and where divergences occur."""
     told = []
     for first, second in combinations(quantities, 2):
         r = rank_correlation(quantities[first], quantities[second])
@@ -413,7 +415,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Draws of two weights, and which of them diverged."""
+    """Draws of two quantities, with a mask of divergent draws."""
 
     first: Float[np.ndarray, "chain draw"]
     second: Float[np.ndarray, "chain draw"]
@@ -428,7 +430,7 @@ def draw_pairs(
     share_axes: bool = True,
     columns: int = 3,
 ) -> Picture:
-    """Draw two quantities against each other, one panel per posterior."""
+    """Plot two quantities against each other, one panel per posterior."""
     figure, panels = new_panels(
         pairs,
         columns=columns,
@@ -454,7 +456,7 @@ def draw_points(
     groups: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
     colour: Callable[[int], str],
 ) -> None:
-    """Draw groups of points, each in its colour; many points are small and drawn as an image."""
+    """Plot groups of points in different colours. If there are many points, make them small and draw an image."""
     total = sum(len(first) for first, _ in groups)
     for number, (first, second) in enumerate(groups):
         axes.scatter(
@@ -473,7 +475,7 @@ def draw_points(
 def draw_pair_grid(
     quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None
 ) -> Picture:
-    """Draw scatter plots below the diagonal and densities on it, with divergent draws marked."""
+    """Plot scatter plots below the diagonal and densities on it, with divergent draws marked."""
     count, names = len(quantities), [shortened(name, LONGEST) for name in quantities]
     figure = new_figure(1.75 * count + 0.6, 1.5 * count + 0.4)
     grid = figure.subplots(count, count, squeeze=False)
@@ -505,17 +507,17 @@ def draw_pair_grid(
 
 
 FACTOR = 20.0
-"""Ratio of the 99 % to the 1 % quantile above which a positive quantity has a logarithmic axis."""
+"""Ratio of the 99 % to the 1 % quantile above which a positive quantity gets a logarithmic axis."""
 
 
 def is_wide(values: Quantity) -> bool:
-    """Check whether a quantity is positive and spans so wide a range that it needs a logarithmic axis."""
+    """Check whether a quantity is positive and spans a range that needs a logarithmic axis."""
     low, high = np.quantile(values, [0.01, 0.99])
     return bool(values.min() > 0 and high > FACTOR * low)
 
 
 def _density_on(values: Quantity, is_log: bool) -> Curve:
-    """Estimate a density over the axis, or over its logarithm if the axis is logarithmic."""
+    """Estimate the density of values, or of their logarithms if the axis is logarithmic."""
     if not is_log:
         return density(values)
     x, y = density(np.log(values))
@@ -525,7 +527,7 @@ def _density_on(values: Quantity, is_log: bool) -> Curve:
 def draw_modes(
     points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
 ) -> Picture:
-    """Draw two quantities with one colour per mode, the heaviest mode first."""
+    """Plot two quantities with one colour per mode, the heaviest mode first."""
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
     draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)

@@ -1,4 +1,4 @@
-"""Convergence of chains: autocorrelation, growth of the effective sample size, R-hat of all parameters, energy."""
+"""Plots of convergence: autocorrelation, growth of the effective sample size, R-hat of all parameters, energy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plot_autocorrelation(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw the autocorrelation of each chain by lag, of the worst parameters.
+    """Plot the autocorrelation of the worst parameters by lag, for each chain.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plot_autocorrelation(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per parameter. The sooner a curve falls to zero, the more each draw counts.
+        One panel per parameter. The sooner a curve falls to zero, the more information each draw adds.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def plot_ess(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw how the effective sample size grows with the number of draws, of the worst parameters.
+    """Plot how the effective sample size of the worst parameters grows with the number of draws.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def plot_ess(
     Returns
     -------
     matplotlib.figure.Figure
-        Bulk and tail ESS of the first draws of all chains. Curves should rise in straight lines, to above the dashed
-        limit; a curve that bends down shows that chains disagree more the longer they run.
+        Bulk and tail ESS for increasing numbers of draws from all chains. Curves should rise in straight lines and end
+        above the dashed limit. A curve that bends down means that chains disagree more the longer they run.
 
     Raises
     ------
@@ -123,25 +123,25 @@ def plot_ess(
 
 @checks_arguments
 def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Picture:
-    """Draw R-hat against the bulk ESS of every scalar parameter, in one picture.
+    """Plot R-hat against the bulk ESS of every scalar parameter, in one panel.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
+        The posterior, in any form that `diagnose` accepts.
     diagnosis : Diagnosis, optional
-        The result of `diagnose` for this posterior, if you have it; it saves time.
+        The result of `diagnose` for this posterior, if you have it, which saves time.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One point per parameter, of aligned draws where `diagnose` shows these. Dashed lines are the limits: points
-        below and right of them are fine. The worst are named.
+        One point per parameter, for aligned draws if `diagnose` shows these. Dashed lines are the limits. Points below
+        and to the right of them are fine. The worst parameters are named.
 
     Raises
     ------
     ValueError
-        If the posterior cannot be diagnosed, or R-hat is defined for no parameter.
+        If the posterior cannot be diagnosed, or if no parameter has an R-hat.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
     view = as_view(posterior)
     check_diagnosis(diagnosis)
     if diagnosis is None:
-        from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+        from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
         diagnosis = diagnose(view)
     table = diagnosis.shown[["rhat", "ess_bulk"]].dropna()
@@ -172,11 +172,11 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
 
 
 NAMED = 6
-"""Number of parameters named in the plot of R-hat and ESS."""
+"""Number of parameters to name in the plot of R-hat and ESS."""
 
 
 def draw_rhat(worst: pd.DataFrame, bad: pd.Series, limits: tuple[float, float]) -> Picture:
-    """Draw the columns `rhat` and `ess_bulk`, the worst first, against each other; name the first that are `bad`."""
+    """Plot the columns `rhat` and `ess_bulk` of sorted parameters, and name the first `bad` ones."""
     figure = new_figure(6.4, 3.6)
     axes = style_axes(figure.subplots(), x_label="bulk ESS", y_label="R-hat")
     for rows, colour in ((worst[~bad], ACCENT), (worst[bad], CHAIN_COLOURS[5])):
@@ -200,24 +200,24 @@ def draw_rhat(worst: pd.DataFrame, bad: pd.Series, limits: tuple[float, float]) 
 
 @checks_arguments
 def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Picture:
-    """Draw the energy of HMC and its changes from draw to draw, with E-BFMI of each chain.
+    """Plot the energy of HMC and its changes from draw to draw, with the E-BFMI of each chain.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes, with `energy` in `sample_stats`.
+        The posterior, in any form that `diagnose` accepts, with `energy` in `sample_stats`.
     diagnosis : Diagnosis, optional
-        The result of `diagnose` for this posterior, if you have it: its limit of E-BFMI is used.
+        The result of `diagnose` for this posterior, if you have it. Its limit for E-BFMI is used.
 
     Returns
     -------
     matplotlib.figure.Figure
-        If the changes spread much less than the energy itself, the sampler explores the tails too slowly.
+        If the changes vary much less than the energy itself, the sampler explores the tails too slowly.
 
     Raises
     ------
     ValueError
-        If the posterior recorded no energy.
+        If no energy was recorded.
 
     References
     ----------
@@ -240,7 +240,7 @@ def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> 
 
 
 def draw_energy(energy: Quantity) -> Picture:
-    """Draw the density of the energy, and that of its changes."""
+    """Plot the densities of the energy and of its changes."""
     curves = [density(energy - energy.mean()), density(np.diff(energy, axis=1))]
     names = "energy − mean", "change from draw to draw"
     return draw_curves({"": curves}, names, columns=2, height=2.2, x_label="energy (nats)")
@@ -255,7 +255,7 @@ def energy_in_words(bfmi: Sequence[float], limit: float) -> str:
 
 
 def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Picture:
-    """Draw one panel per quantity, with the autocorrelation of every chain by lag."""
+    """Plot the autocorrelation of every chain by lag, one panel per quantity."""
     panels = {
         name: [(np.arange(lags + 1), chain) for chain in autocorrelation(values, lags)]
         for name, values in quantities.items()
@@ -266,7 +266,7 @@ def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Pictu
 
 
 def autocorrelation(values: Quantity, lags: int) -> Float[np.ndarray, "chain lag"]:
-    """Compute the autocorrelation of each chain up to a lag; NaN for a constant chain."""
+    """Compute the autocorrelation of each chain up to a lag. It is NaN for a constant chain."""
     centred = values - values.mean(axis=1, keepdims=True)
     size = np.abs(centred).max()
     spectrum = np.abs(np.fft.rfft(centred / (size or 1.0), 2 * values.shape[1])) ** 2
@@ -280,7 +280,7 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
     told, limit = [], 0.1
     for name, values in quantities.items():
         curves = autocorrelation(values, most)
-        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # NaN for a chain that never moves
+        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # Constant chains have NaN.
         below = np.flatnonzero(mean < limit)
         if len(below):
             told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")
@@ -308,5 +308,5 @@ def ess_growth(
 
 
 def draw_growth(growth: Mapping[str, tuple[Curve, Curve]], limit: float) -> Picture:
-    """Draw one panel per quantity, with bulk and tail ESS against the number of draws."""
+    """Plot bulk and tail ESS against the number of draws, one panel per quantity."""
     return draw_curves(growth, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)

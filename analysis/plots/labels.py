@@ -1,11 +1,11 @@
-"""Interchangeable components as sampled and aligned: traces, one row per variable, one colour per component.
+"""Traces of interchangeable components as sampled and aligned: one row per variable, one colour per component.
 
-A row is a variable, and has one line for every component of its block, the entry at the component's place (on the
-diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that changes
-whole variables, some entries of its own. What disagrees most between chains is taken, as sampled.
+A row shows a variable, with one line for every component of its block. The line is the entry of the component (on the
+diagonal if a block moves two axes of the variable) at one position along the other axes. If a block changes a whole
+variable, the row shows some of its entries. The rows shown disagree most between chains before alignment.
 
-The horizontal axis goes through the draws of the first chain, then of the second, ...; a rule stands between chains.
-All columns of a row share their vertical axis, so that what moved can be seen.
+The horizontal axis shows the draws of the first chain, then of the second, and so on, with vertical lines between
+chains. All columns of a row share their vertical axis, which makes moves visible.
 """
 
 from __future__ import annotations
@@ -52,33 +52,33 @@ from .style import (
 Lines = Float[np.ndarray, "chain draw line"]
 Place = tuple[int, ...]
 COMPONENTS, ENTRIES = 8, 3
-"""Largest number of lines in a row: for components, and for entries that change together, which lie closer."""
+"""Largest number of lines in a row: of components, and of entries that change together, which lie closer."""
 POINTS = 1200
-"""Largest number of points of a line, over all panels of a row."""
+"""Largest number of points in a line, over all panels of a row."""
 NUMBERED = 12
-"""Largest number of chains numbered on the axis."""
+"""Largest number of chains that are numbered on the axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The lines of one variable."""
+    """A row of a figure: the lines of one variable."""
 
     name: str  # The variable.
-    title: str  # Title of the row, with its position along other axes.
+    title: str  # Title of the row, with the position along other axes.
     places: tuple[Place, ...]  # Index of each line's entry in the variable.
     labels: tuple[str, ...]  # Label of each line.
-    parts: int  # Number of lines before the limit.
+    parts: int  # Number of lines before limiting it.
     block: int  # Number of its block in the symmetry.
-    rhat: float  # Largest R-hat of the lines, if any; of a single chain, that of its halves.
+    rhat: float  # Largest R-hat of the lines, if any (between halves of a single chain).
 
     def of(self, dataset: xr.Dataset) -> Lines:
-        """Return the row's draws from a dataset with the variable."""
+        """Return the draws of the row from a dataset with the variable."""
         values = dataset[self.name].transpose("chain", "draw", ...)
         lines = [values[(slice(None), slice(None), *place)].values for place in self.places]
         return np.stack(lines, axis=-1).astype(np.float64)
 
     def only(self, kept: np.ndarray) -> Row:
-        """Return the row with only these lines."""
+        """Return the row with only the lines `kept`."""
         places, labels = zip(*((self.places[k], self.labels[k]) for k in kept), strict=True)
         return replace(self, places=places, labels=labels)
 
@@ -91,10 +91,10 @@ def rows_of(
     rows: int,
     components: int | None,
 ) -> tuple[Row, ...]:
-    """Choose rows to draw: for each variable, the row on which chains disagree most; then the worst of these.
+    """Choose rows to plot: for each variable, the row on which chains disagree most, and of these the worst.
 
-    `var_names` are drawn in this order; the numbers of rows, and of components in each, are limited. A variable that
-    the symmetry does not move raises an error. Many draws are thinned.
+    `var_names` are plotted in the given order. The numbers of rows and of components per row are limited. A variable
+    that the symmetry does not move raises an error. Many draws are thinned.
     """
     declared = dict.fromkeys(name for block in symmetry for name in block.variables)
     step = every_few(view, [name for name in declared if name in view.posterior])
@@ -121,7 +121,7 @@ def rows_of(
     else:
         chosen = sorted(found.values(), key=lambda row: row.rhat, reverse=True)[:rows]
         chosen.sort(key=lambda row: moved.index(row.name))
-    # All rows of a block show the same few components: those that disagree most in its worst row.
+    # All rows of a block show the same components: those that disagree most in its worst row.
     most, few = components or COMPONENTS, dict[int, np.ndarray]()
     for row in sorted(chosen, key=lambda row: row.rhat, reverse=True):
         if len(row.places) > most and row.block not in few:
@@ -131,12 +131,12 @@ def rows_of(
 
 
 def in_plain_view(dataset: xr.Dataset, symmetry: Symmetry) -> tuple[xr.Dataset, PlainView]:
-    """Return draws together with the arrays of the plain view, and the view."""
+    """Return draws with the added arrays of the plain view, and the view."""
     names = [n for n in dict.fromkeys(n for b in symmetry for n in b.variables) if n in dataset]
     values = {n: dataset[n].transpose("chain", "draw", ...) for n in names}
     known = (b if {*b.variables} <= {*names} else b.restricted(names) for b in symmetry)
     plain = plain_view(tuple(b for b in known if b), {n: v.shape[2:] for n, v in values.items()})
-    needed = {piece.source for piece in plain.pieces}  # not the file, which is still on disk
+    needed = {piece.source for piece in plain.pieces}  # Read no more from the file.
     needed |= {n for b in plain.declared if b.stacked is not b for n in b.variables}
     stacked = plain.stack({n: v.values for n, v in values.items() if n in needed}, 2)
     more = dataset.assign(
@@ -175,7 +175,7 @@ def _rows(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) 
 
 
 def _of_entries(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Row:
-    """Choose the entries that the change moves furthest."""
+    """Choose the entries that the change moves most clearly."""
     variable = dataset[name].transpose("chain", "draw", ...)
     values = np.asarray(variable.values, np.float64)
     flat = values.reshape(*values.shape[:2], -1) - (0.5 if name in block.complemented else 0.0)
@@ -197,17 +197,17 @@ def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
 
 
 def _largest(rhats: np.ndarray) -> float:
-    """Return the largest finite R-hat, or a number below all if there is none."""
+    """Return the largest finite R-hat, or minus infinity if there is none."""
     return float(np.max(rhats, where=np.isfinite(rhats), initial=-np.inf))
 
 
 @dataclass(frozen=True)
 class DrawKind:
-    """The kind of draws, with its words for a chain and a draw."""
+    """The kind of draws, with the words for a chain and a draw."""
 
     group: str = "chain"
     draw: str = "draw"
-    follow: bool = True  # Draws are consecutive; independent draws are drawn as points.
+    follow: bool = True  # Whether draws are consecutive. Independent draws are plotted as points.
 
 
 def draw_columns(
@@ -215,7 +215,7 @@ def draw_columns(
     rows: Sequence[Row],
     kind: DrawKind,
 ) -> Picture:
-    """Draw the lines of all rows, in one or several columns with headings."""
+    """Plot the lines of all rows, in one or several columns with headings."""
     several = {(row.labels, row.parts) for row in rows if len(row.labels) > 1}
     figure = new_figure(7.8 if len(columns) == 1 else 8.6, 1.5 * len(rows) + 0.9)
     grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
@@ -285,7 +285,7 @@ def _draw(axes: Axes, values: Lines, kind: DrawKind, most: int) -> None:
 
 
 def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
-    """Return handles and labels of a legend, and a heading if it shows only some."""
+    """Return handles and labels of a legend, and a heading if it shows only some components."""
     labels = [literal(shortened(label, LONGEST)) for label in row.labels]
     handles = [Line2D([], [], color=chain_colour(k), linewidth=2.5) for k in range(len(labels))]
     return handles, labels, f"{len(labels)} of {row.parts}" if len(labels) < row.parts else ""
@@ -300,35 +300,35 @@ def plot_labels(
     rows: int = 3,
     components: int | None = None,
 ) -> Picture:
-    """Draw interchangeable components as sampled: if labels switch, colours change places.
+    """Plot interchangeable components as sampled. If labels switch, colours change places.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
-    symmetry : tuple of blocks, or words of them, optional
-        The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the
-        posterior declares, else those found in its draws.
+        The posterior, in any form that `diagnose` accepts.
+    symmetry : tuple of blocks, str or sequence of str, optional
+        The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the posterior
+        declares, or otherwise those found in its draws.
     var_names : str or sequence of str, optional
-        The variables to draw; by default those that disagree most between chains.
+        The variables to plot; by default those that disagree most between chains.
     rows, components : int
-        Maximum number of variables, and of lines in each; by default three variables and eight components, or three
-        entries of a variable that changes as a whole.
+        Maximum number of variables, and of lines in each. By default three variables and eight components, or three
+        entries if a variable changes as a whole.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One row per variable, one colour per component, chain after chain; `alt` says in words what it shows.
+        One row per variable, one colour per component, chain after chain. Its `alt` describes it in words.
 
     Raises
     ------
     ValueError
-        If no symmetry is given, declared or found, or a variable is not moved by it.
+        If no symmetry is given, declared or found, or if it does not move a variable.
 
     Examples
     --------
     >>> figure = ob.plot.labels(posterior)
-    >>> len(figure.axes)  # a row for mu, and one for theta
+    >>> len(figure.axes)  # a row for mu and a row for theta
     2
     """
     view = as_view(posterior)
@@ -356,31 +356,31 @@ def plot_aligned(
     rows: int = 3,
     components: int | None = None,
 ) -> Picture:
-    """Draw interchangeable components as sampled and aligned, side by side.
+    """Plot interchangeable components as sampled and aligned, side by side.
 
     Parameters
     ----------
     posterior : Alignment, Diagnosis, or posterior
-        The posterior, in any form that `diagnose` takes; or the result of `align` or `diagnose`, which is not aligned
+        The posterior, in any form that `diagnose` accepts, or the result of `align` or `diagnose`, which is not aligned
         again.
-    symmetry : tuple of blocks, or words of them, optional
-        The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the
-        posterior declares, else those found in its draws.
+    symmetry : tuple of blocks, str or sequence of str, optional
+        The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the posterior
+        declares, or otherwise those found in its draws.
     var_names : str or sequence of str, optional
-        The variables to draw; by default those that disagree most between chains.
+        The variables to plot; by default those that disagree most between chains.
     rows, components : int
-        Maximum number of variables, and of lines in each; by default three variables and eight components, or three
-        entries of a variable that changes as a whole.
+        Maximum number of variables, and of lines in each. By default three variables and eight components, or three
+        entries if a variable changes as a whole.
 
     Returns
     -------
     matplotlib.figure.Figure
-        On the left the draws as sampled, on the right aligned, with the largest R-hat of the moved parameters.
+        The draws as sampled (left) and aligned (right), with the largest R-hat of the moved parameters.
 
     Raises
     ------
     ValueError
-        If no symmetry is given, declared or found, or a variable is not moved by it.
+        If no symmetry is given, declared or found, or if it does not move a variable.
 
     Examples
     --------
@@ -394,19 +394,19 @@ def plot_aligned(
 
 
 def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> tuple[Picture, str]:
-    """Draw rows as sampled and aligned, and describe them in words."""
+    """Plot rows as sampled and aligned, and describe them in words."""
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
     after = as_view(alignment.posterior)
     moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
-    # Like the verdict, this prefers parameters to other moved quantities.
+    # Like the verdict, prefer parameters to other moved quantities.
     judged = [n for n in moved if n in view.kinds.named("parameter")] or [*moved]
     comparable = not (view.is_variational or view.is_ensemble)
     columns = {}
     for what, shown in (("As sampled", view), ("Aligned", after)):
         blocks = shown.draws(judged, finite=False).blocks() if comparable else ()
         rhats = (np.nanmax(rhat_of_entries(block), initial=-np.inf) for block in blocks)
-        worst = max(rhats, default=-np.inf)
+        worst = max(rhats, default=-np.inf)  # The largest R-hat of the moved quantities.
         title = f"{what}: R-hat {worst:.2f}" if np.isfinite(worst) else what
         columns[title] = in_plain_view(shown.posterior, alignment.symmetry)[0]
     return _drawn(columns, chosen, view)
@@ -458,11 +458,11 @@ def _drawn(
 
 
 LINES = 4
-"""Largest number of lines described in the text."""
+"""Largest number of lines that the text describes."""
 
 
 def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:
-    """Describe where the lines of one row lie."""
+    """Describe in words where the lines of one row lie."""
     lines = {label: values[..., k] for k, label in enumerate(row.labels[:LINES])}
     if len(row.labels) == 1:
         lines = {row.title: values[..., 0]}

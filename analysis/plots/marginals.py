@@ -1,4 +1,4 @@
-"""Marginal distributions: intervals, densities, prior and posterior, in the model's order."""
+"""Plots of marginal distributions: intervals, densities, prior and posterior."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from .style import (
 )
 
 Curve = tuple[np.ndarray, np.ndarray]
-"""Positions, and values drawn over them."""
+"""Positions on the horizontal axis, and values."""
 WIDTH = 7.6
 TINY = 1e-290
-"""Range below which densities are left without a unit."""
+"""Range below which densities are not divided by their unit."""
 LONGEST_OVER, LONGEST_IN_FOREST = 26, 44
-"""Longest names over a panel and next to a row, in characters."""
+"""Maximum length of names above a panel and next to a row, in characters."""
 
 
 def density(values: np.ndarray, *, bins: int = 256) -> Curve:
-    """Estimate a density by a fine histogram, smoothed with a normal kernel.
+    """Estimate a density by smoothing a fine histogram with a normal kernel.
 
-    The kernel's width follows from the shortest interval with a fifth of the draws, which lies in one mode even if
-    there are several. Constant numbers give a spike.
+    The width of the kernel follows from the shortest interval that contains a fifth of the draws. This interval lies in
+    one mode even if there are several. Constant numbers give a spike.
     """
     from scipy.ndimage import gaussian_filter1d
 
@@ -54,15 +54,15 @@ def density(values: np.ndarray, *, bins: int = 256) -> Curve:
     middle, scale = values[len(values) // 2], values[-1] - values[0]
     if not scale:
         return np.full(2, middle), np.array([0.0, 1.0])
-    units = (values - middle) / scale  # squares of 1e200 overflow
+    units = (values - middle) / scale  # Squares of 1e200 overflow.
     fifth = max(len(units) // 5, 1)
-    spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # the sd, for a normal density
+    spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # The sd, if normal.
     width = 0.85 * (spread or float(units.std())) * len(units) ** -0.2
     low, high = units[0] - 3 * width, units[-1] + 3 * width
     counts, edges = np.histogram(units, bins=bins, range=(low, high))
     step = (high - low) / bins
     smooth = gaussian_filter1d(counts / (len(units) * step), width / step, mode="constant")
-    smooth = smooth / scale if scale > TINY else smooth  # otherwise it would be infinite
+    smooth = smooth / scale if scale > TINY else smooth  # It could be infinite.
     return middle + scale * (edges[1:] - step / 2), smooth
 
 
@@ -76,9 +76,9 @@ def draw_curves(
     y_label: str = "",
     limit: float | None = None,
 ) -> Picture:
-    """Draw one panel per quantity, with a curve for each name.
+    """Plot one panel per quantity, with one curve for each name.
 
-    Without a label, the vertical axis has no numbers and starts at zero, as for densities. `limit` is a dashed line.
+    Without `y_label`, the vertical axis has no numbers and starts at zero, as for densities. `limit` is a dashed line.
     """
     columns = min(len(panels), columns)
     figure, grid = new_panels(
@@ -109,7 +109,7 @@ def draw_curves(
 
 
 def ecdf_less_uniform(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the ECDF of numbers in [0, 1] at `x`, minus the uniform one."""
+    """Return the ECDF of numbers in [0, 1] at `x`, minus the uniform CDF."""
     return np.searchsorted(np.sort(values), x, side="right") / values.size - x
 
 
@@ -121,7 +121,7 @@ def draw_ecdfs(
     x_label: str,
     height: float = 1.9,
 ) -> Picture:
-    """Draw differences of ECDFs, two panels a row, each over a grey band with this half width."""
+    """Plot ECDF differences in rows of two panels, over grey bands with the given half widths."""
     figure = draw_curves(
         panels,
         names,
@@ -142,15 +142,15 @@ def chain_names(quantities: Mapping[str, Quantity]) -> list[str]:
 
 
 def draw_densities(quantities: Mapping[str, Quantity]) -> Picture:
-    """Draw one panel per quantity, with the density of every chain."""
+    """Plot the density of every chain, one panel per quantity."""
     panels = {name: [density(chain) for chain in values] for name, values in quantities.items()}
     return draw_curves(panels, chain_names(quantities))
 
 
 def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
-    """Draw medians and central 50 % and 90 % intervals, one row per quantity, one colour per posterior.
+    """Plot medians and central 50 % and 90 % intervals, one row per quantity, one colour per posterior.
 
-    Quantities of similar size share an axis; a quantity that would shrink to a dot there gets a separate axis.
+    Quantities of similar size share an axis. A quantity that would shrink to a dot there gets a separate axis.
     """
     names = list(next(iter(posteriors.values())))
     several = len(posteriors) > 1
@@ -189,11 +189,11 @@ def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
 
 
 APART = 12.0
-"""Ratio of axis to interval above which the interval is too short to read."""
+"""Ratio of axis length to interval length above which the interval is too short to read."""
 
 
 def _axes_of(names: Sequence[str], low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Divide rows into panels so that intervals can be read; entries of a variable stay together."""
+    """Divide rows into panels so that intervals are readable. Keep the entries of a variable together."""
     of = [variable_of(name) for name in names]
     groups = [
         [k for k, each in enumerate(of) if each == variable] for variable in dict.fromkeys(of)
@@ -221,26 +221,26 @@ def plot_forest(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw medians with the central 50 % and 90 % intervals of parameters, in the model's order.
+    """Plot medians with the central 50 % and 90 % intervals of parameters, in the order of the model.
 
     Parameters
     ----------
     posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, in any form that `diagnose` takes, or several by name.
+        A posterior, in any form that `diagnose` accepts, or several by name.
     var_names : str or sequence of str, optional
-        The variables to draw; by default the parameters.
+        The variables to plot; by default the parameters.
     rows : int
         Maximum number of scalar parameters.
     align : bool
-        Whether to align draws where `diagnose` finds the posterior usable after alignment. Several posteriors then
-        have the labelling of the first. A line over the panels says which draws are shown.
+        Whether to align draws if `diagnose` finds the posterior usable after alignment. Several posteriors then get the
+        labelling of the first. A line above the panels says which draws are shown.
     diagnosis : Diagnosis, optional
-        The result of `diagnose`, if you have it, for one posterior or for the first; it saves time.
+        The result of `diagnose` for the only or first posterior, if you have it, which saves time.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One row per parameter, in the parameter's own unit; parameters of very different size have axes of their own.
+        One row per parameter, in the units of the parameter. Parameters of very different size have separate axes.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def plot_densities(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw the marginal density of each parameter: one line per chain, or one per posterior if there are several.
+    """Plot the marginal density of each parameter, with one line per chain, or per posterior if there are several.
 
     Parameters
     ----------
@@ -290,16 +290,16 @@ def plot_densities(
     found = take_several(posteriors, var_names, rows, align=align, diagnosis=diagnosis)
     first = next(iter(found.values()))
     if len(found) == 1:
-        figure, lines = draw_densities(first.values), "chain by chain"
+        figure, lines = draw_densities(first.values), "one per chain"
     else:
         curves = {n: [density(each.values[n]) for each in found.values()] for n in first.values}
-        figure, lines = draw_curves(curves, tuple(found)), "posterior by posterior"
+        figure, lines = draw_curves(curves, tuple(found)), "one per posterior"
     told = f"Densities, {lines}. {_several_in_words(found)}"
     return figure.on_paper(first.alt(told), first.head)
 
 
 def _several_in_words(found: Mapping[str, Drawn]) -> str:
-    """Describe medians and intervals of each posterior."""
+    """Describe the medians and intervals of each posterior."""
     if len(found) == 1:
         return intervals(next(iter(found.values())).values)
     return " ".join(f"{name}: {intervals(drawn.values)}" for name, drawn in found.items())
@@ -313,18 +313,18 @@ def plot_prior(
     var_names: str | Sequence[str] | None = None,
     rows: int = 12,
 ) -> Picture:
-    """Draw the prior density of each parameter next to its posterior one.
+    """Plot the prior and posterior densities of each parameter.
 
     Parameters
     ----------
     prior : DataTree
-        What `ob.prior` returned.
+        The result of `ob.prior`.
     posterior : DataTree, path, or what a sampler returned
-        A posterior of the same model, in any form that `ob.diagnose` takes.
+        A posterior of the same model, in any form that `ob.diagnose` accepts.
     var_names : str or sequence of str, optional
-        The variables to draw; by default those of both.
+        The variables to plot; by default all that are in both.
     rows : int
-        The number of scalar parameters at most.
+        Maximum number of scalar parameters.
 
     Returns
     -------
@@ -334,16 +334,16 @@ def plot_prior(
     Raises
     ------
     TypeError, ValueError
-        If `prior` is not a tree or has no group `prior`, a variable is unknown, or none is in both.
+        If `prior` is not a tree or has no group `prior`, if a variable is unknown, or if no variable is in both.
 
     Examples
     --------
     >>> figure = ob.plot.prior(ob.prior(target, draws=200), posterior, var_names="mu")
     """
     check_count("rows", rows)
-    check_class("prior", prior, xr.DataTree, remedy="give what `ob.prior` returned")
+    check_class("prior", prior, xr.DataTree, remedy="give the result of `ob.prior`")
     if schema.PRIOR not in prior.children:
-        raise ArgumentError("`prior` has no group `prior`: give what `ob.prior` returned.")
+        raise ArgumentError("`prior` has no group `prior`: give the result of `ob.prior`.")
     view, held = as_view(posterior), prior[schema.PRIOR].to_dataset()
     both = tuple(name for name in view.variables if name in held)
     chosen = choose_variables(both, var_names)
@@ -352,13 +352,13 @@ def plot_prior(
     shown = [name for name in draws.names if name in before.names][:rows]
     if not shown:
         raise ArgumentError(
-            "`prior` and `posterior` have no variable in common: give those of the same model."
+            "`prior` and `posterior` have no variable in common: give a prior and a posterior of the same model."
         )
     panels = {n: [_to_one(density(of.of(n))) for of in (before, draws)] for n in shown}
     figure = draw_curves(panels, ("prior", "posterior"))
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)
     told = "; ".join(f"{n} {format_number(a)}, then {format_number(b)}" for n, a, b in spreads)
-    return figure.on_paper(f"Densities before and after the data. Standard deviations: {told}.")
+    return figure.on_paper(f"Prior and posterior densities. Standard deviations: {told}.")
 
 
 def _to_one(curve: Curve) -> Curve:
@@ -374,7 +374,7 @@ def intervals_in_words(
     *,
     most: int = 12,
 ) -> str:
-    """Describe medians and intervals."""
+    """Describe medians and intervals of named quantities."""
     rows = list(zip(names, low, middle, high, strict=True))
     told = "; ".join(
         f"{name} {format_number(m)} ({format_number(a)} to {format_number(b)})"
@@ -385,6 +385,6 @@ def intervals_in_words(
 
 
 def intervals(quantities: Mapping[str, Quantity]) -> str:
-    """Describe the median and the 90 % interval of each quantity."""
+    """Describe the median and 90 % interval of each quantity."""
     ends = np.quantile(np.stack(list(quantities.values())), [0.05, 0.5, 0.95], axis=(1, 2))
     return intervals_in_words(list(quantities), *ends.tolist())

@@ -1,7 +1,7 @@
 """The posteriors of a plot or a page, their diagnoses, and the draws shown.
 
-Convention: if the answer is "usable after alignment", parameters that the symmetry moves are shown aligned, and all
-others as sampled. Otherwise everything is shown as sampled.
+If the answer is "usable after alignment", parameters that the symmetry moves are shown aligned, and all others as
+sampled. Otherwise everything is shown as sampled.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..diagnostics.result import Diagnosis
 from ..diagnostics.verdict import Verdict
 
 ALONE = "posterior"
-"""Name of a single posterior without a name."""
+"""Default name of a single posterior."""
 
 Posteriors = Posterior | Mapping[str, Posterior]
 
 
 def views_of(posteriors: Posteriors) -> dict[str, View]:
-    """Open one posterior, or several by name."""
+    """Open one posterior or several, by name."""
     alone = not _are_several(posteriors)
     return {
         name: as_view(posterior, "posterior" if alone else f"posteriors[{name!r}]")
@@ -41,7 +41,7 @@ def views_of(posteriors: Posteriors) -> dict[str, View]:
 
 
 def named(posteriors: Posteriors) -> dict[str, Posterior]:
-    """Return posteriors by name; reject an empty mapping."""
+    """Return posteriors by name. Reject an empty mapping."""
     if not _are_several(posteriors):
         return {ALONE: posteriors}
     if not posteriors:
@@ -52,12 +52,12 @@ def named(posteriors: Posteriors) -> dict[str, Posterior]:
 
 
 def titled[T](panels: Mapping[str, T]) -> dict[str, T]:
-    """Return panels by title, which is empty for a posterior without a name."""
+    """Return panels by title. The title is empty for a posterior without a name."""
     return {"" if list(panels) == [ALONE] else name: panel for name, panel in panels.items()}
 
 
 def _are_several(posteriors: Posteriors) -> bool:
-    """Check whether this is a mapping of posteriors; a mapping of arrays is a single posterior."""
+    """Check whether the argument is a mapping of posteriors. A mapping of arrays is a single posterior."""
     if isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping):
         return False
     arrays = (np.ndarray, xr.DataArray)
@@ -65,13 +65,13 @@ def _are_several(posteriors: Posteriors) -> bool:
 
 
 _LARGE = 1e150
-"""Size above which squares may overflow."""
+"""Absolute value above which squares may overflow."""
 Quantity = Float[np.ndarray, "chain draw"]
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A posterior, its name, and its diagnosis."""
+    """A posterior with its name and diagnosis."""
 
     name: str
     view: View
@@ -79,7 +79,7 @@ class Subject:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict."""
+        """The verdict, including its remarks."""
         return self.diagnosis.judgement
 
     @cached_property
@@ -90,14 +90,14 @@ class Subject:
 
     @cached_property
     def raw_draws(self) -> Draws:
-        """All parameters as sampled; the diagnosis may have laid them out already."""
+        """All diagnosed parameters as sampled."""
         asked = self.diagnosis.variables
         whole = len(asked) >= len(self.view.variables)
         return self.view.draws(None if whole else asked, finite=False)
 
     @cached_property
     def aligned_draws(self) -> Draws | None:
-        """The parameters that the symmetry moves, aligned."""
+        """Aligned draws of the parameters that the symmetry moves."""
         aligned = self.diagnosis.aligned
         if aligned is None:
             return None
@@ -105,24 +105,24 @@ class Subject:
         return view.draws(aligned.aligned.variables, finite=False)
 
     def shown(self, names: Iterable[str], raw: Draws) -> dict[str, Quantity]:
-        """Return draws as they are shown; `raw` has the draws as sampled."""
+        """Return draws as they are shown, given the draws as sampled (`raw`)."""
         aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
         return {n: (aligned if aligned and n in self.moved else raw).of(n) for n in names}
 
     def varying(self, names: Iterable[str]) -> Iterator[tuple[str, Quantity]]:
-        """Yield parameters with their draws as they are shown, one at a time, without constant or huge ones."""
+        """Yield, one at a time, parameters with their draws as they are shown, skipping constant or huge ones."""
         for name in names:
             values = self.shown([name], self.raw_draws)[name]
             if np.abs(values).max() < _LARGE and np.ptp(values) > 0:
                 yield name, values
 
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
-        """Return draws as they are shown, without constant or huge parameters."""
+        """Return the draws of parameters as they are shown, without constant or huge parameters."""
         return dict(self.varying(names))
 
     @cached_property
     def worst(self) -> tuple[str, ...]:
-        """The parameters that decide, by largest R-hat and smallest bulk ESS; all parameters if none decides."""
+        """The parameters that decide the verdict (or all if none does), by largest R-hat and smallest bulk ESS."""
         own = self.diagnosis.numbers.decisive
         table = own if len(own) else self.diagnosis.shown
         varying = table[np.isfinite(table["sd"]) & ~table.index.isin(self.diagnosis.constants)]
@@ -138,14 +138,14 @@ class Subject:
 
 
 def listed(names: Sequence[str], *, most: int = 6) -> str:
-    """List names in code type; of many, only the first."""
+    """List names in code type. Shorten a long list."""
     said = ", ".join(f"`{name}`" for name in names[:most])
     rest = len(names) - most
     return f"{said} and {format_number(rest)} more" if rest > 0 else said
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
-    """Keep every k-th draw of each chain, with the smallest k that leaves at most `most`."""
+    """Keep every k-th draw of each chain, with the smallest k that leaves at most `most` draws."""
     return values[:, :: max(1, -(-values.shape[1] // most))]
 
 
@@ -155,20 +155,20 @@ SWITCHED = "as sampled: labels switch"
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Scalar quantities of a posterior, as a plot shows them."""
+    """Scalar quantities of a posterior as they are plotted."""
 
     view: View
-    values: dict[str, Quantity]  # draws by name
+    values: dict[str, Quantity]  # Draws by name.
     labelling: (
-        str  # "aligned", `SWITCHED`, `AS_SAMPLED` on request, or empty if labels do not matter
+        str  # "aligned", `SWITCHED`, `AS_SAMPLED` on request, or empty if labels do not matter.
     )
-    diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed
-    available: int  # number of quantities, of which `values` may be a part
-    worst: bool = False  # whether `values` are those of largest R-hat
+    diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed.
+    available: int  # Total number of quantities, shown or not.
+    worst: bool = False  # Whether `values` are sorted by R-hat.
 
     @property
     def head(self) -> str:
-        """The line over the panels: the labelling, and how many quantities are shown if not all are."""
+        """The line above the panels, with the labelling and, if only some quantities are shown, their number."""
         count = len(self.values)
         if count in (0, self.available):
             return self.labelling
@@ -181,7 +181,7 @@ class Drawn:
         return f"{self.labelling}; {which}" if self.labelling else which
 
     def alt(self, words: str) -> str:
-        """Put that line in front of a picture's text."""
+        """Return alternative text that begins with the line above the panels."""
         return f"{self.head[0].upper()}{self.head[1:]}. {words}" if self.head else words
 
 
@@ -195,10 +195,10 @@ def take(
     worst: bool = False,
     entries: Sequence[str] = (),
 ) -> Drawn:
-    """Return the draws of at most `rows` scalar quantities, aligned if `diagnose` shows them aligned.
+    """Return the draws of at most `rows` scalar quantities, aligned if `diagnose` shows aligned draws.
 
-    Their order is the model's, or by R-hat and ESS (`worst`), or that of `entries`. Without
-    `var_names` they are parameters, and the worst include no mirror images.
+    The order is that of the model, or by R-hat and ESS (`worst`), or that of `entries`. Without `var_names`, take only
+    parameters, and no mirror images among the worst.
     """
     check_count("rows", rows)
     view = as_view(posterior)
@@ -222,16 +222,16 @@ def take(
 
 
 MIRRORED = 0.999
-"""Absolute correlation above which two quantities show the same, as two weights that sum to one do."""
+"""Absolute correlation above which two quantities are redundant, like two weights that sum to one."""
 
 
 def distinct(quantities: Iterable[tuple[str, Quantity]], most: int) -> dict[str, Quantity]:
-    """Keep the first quantities, without those whose draws are a linear function of an earlier one's."""
+    """Keep the first `most` quantities, skipping linear functions of earlier quantities."""
     kept: dict[str, Quantity] = {}
     for name, values in quantities:
         if len(kept) == most:
             break
-        with np.errstate(all="ignore"):  # a constant has no correlation
+        with np.errstate(all="ignore"):  # A constant has no correlation.
             both = [np.corrcoef(values.ravel(), other.ravel())[0, 1] for other in kept.values()]
         if not any(abs(correlation) > MIRRORED for correlation in both):
             kept[name] = values
@@ -246,14 +246,14 @@ def take_several(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> dict[str, Drawn]:
-    """Return the same quantities of one posterior, or of several in the labelling of the first."""
+    """Return the same quantities of one or several posteriors, in the labelling of the first."""
     views = views_of(posteriors)
     (name, view), *others = views.items()
     first = take(view, var_names, rows, align=align, diagnosis=diagnosis)
     found = {name: first}
     for name, view in others:
         if first.labelling == "aligned":
-            from ..alignment import align as align_draws  # here: it loads JAX
+            from ..alignment import align as align_draws  # Imported late, because it loads JAX.
 
             assert first.diagnosis is not None and first.diagnosis.aligned is not None
             rule = first.diagnosis.aligned.alignment
@@ -274,13 +274,13 @@ def take_several(
 
 def check_diagnosis(diagnosis: Any) -> None:
     """Reject anything except a diagnosis or None."""
-    remedy = "give what `ob.diagnose` returned"
+    remedy = "give the result of `ob.diagnose`"
     check_class("diagnosis", diagnosis, Diagnosis | None, remedy=remedy)
 
 
 def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
-    """Return the posterior with its diagnosis; None if it cannot be diagnosed."""
-    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+    """Return the posterior with its diagnosis, or None if it cannot be diagnosed."""
+    from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
     try:
         return Subject(ALONE, view, diagnosis or diagnose(view, align=align))
@@ -289,7 +289,7 @@ def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject 
 
 
 def _labelling(subject: Subject, names: Iterable[str]) -> str:
-    """Return the labelling in which these draws are shown."""
+    """Return the labelling in which the draws are shown."""
     diagnosis, moved = subject.diagnosis, not subject.moved.isdisjoint(names)
     if diagnosis.is_shown_aligned:
         return "aligned" if moved else ""

@@ -1,8 +1,8 @@
-"""Predictions compared with data, and predictions at new data.
+"""Plots that compare predictions with data, and plots of predictions for new data.
 
-Data are compared by bands over one input, by means, by reliability, or by predicted data sets, shown as densities or
-as cumulative shares (integers, or few values). At new data, predictions are drawn over an input, or one row per
-number.
+Data are compared with bands over one input, with intervals, by a reliability diagram, or with predicted data sets. The
+latter are shown as densities or, for integers and few values, as cumulative shares. Predictions for new data are
+plotted over an input, or in one row per number.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from .posteriors import Posteriors, titled, views_of
 from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_panels
 
 FEW = 30
-"""Number of observations below which a density is too rough."""
+"""Number of observations below which a density estimate is too rough."""
 SHOWN = 50
-"""Number of predicted data sets drawn."""
+"""Number of predicted data sets to plot."""
 VARIABLES = 4
-"""Largest number of predicted variables drawn."""
+"""Largest number of predicted variables to plot."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedAndObserved:
-    """Observed values of a variable, and predicted data sets of the same size."""
+    """The observed values of a variable, and predicted data sets of the same size."""
 
     name: str
     observed: Float[np.ndarray, " obs"]
@@ -66,18 +66,18 @@ class PredictedAndObserved:
 
     @property
     def is_binary(self) -> bool:
-        """Check whether data are binary, so that the share of ones is drawn."""
+        """Check whether data are binary. Then the share of ones is plotted."""
         return bool(np.isin(self.observed, (0, 1)).all() and np.isin(self.predicted, (0, 1)).all())
 
     @property
     def is_stepped(self) -> bool:
-        """Check whether to draw cumulative shares."""
+        """Check whether to plot cumulative shares."""
         whole = np.array_equal(self.observed, np.round(self.observed))
         return whole or self.observed.size < FEW
 
 
 def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
-    """Draw one panel per check, by title."""
+    """Plot checks in one panel each, by title."""
     figure, panels = new_panels(
         list(checks),
         columns=2,
@@ -119,7 +119,7 @@ def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
 
 
 def _draw_shares(axes: Axes, check: PredictedAndObserved) -> None:
-    """Draw a histogram of the share of ones in predicted data sets, and the observed share."""
+    """Plot a histogram of the share of ones in predicted data sets, with the observed share."""
     shares, size = check.predicted.mean(axis=1), check.observed.size
     observed = float(check.observed.mean())
     low, high = min(shares.min(), observed), max(shares.max(), observed)
@@ -143,7 +143,7 @@ def _curve(
 
 
 def predictive_checks(views: Mapping[str, View]) -> Picture:
-    """Draw predicted and observed data, for variables with both."""
+    """Plot predicted and observed data for variables that have both."""
     checks: dict[str, PredictedAndObserved] = {}
     for name, view in views.items():
         own = checks_of(view)
@@ -176,11 +176,11 @@ def check_in_words(
 
 
 COUNTED, MOST_VALUES = 400, 2**22
-"""Largest number of predicted data sets, and of values, that are read; of more, every k-th draw."""
+"""Largest number of predicted data sets, and of values, to read. If there are more, every k-th draw is read."""
 
 
 def checks_of(view: View) -> list[PredictedAndObserved]:
-    """Find variables with finite predictions and observations of the same shape."""
+    """Find variables whose predictions and observations are finite and have the same shape."""
     predicted, observed = (
         view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
     )
@@ -202,14 +202,14 @@ def checks_of(view: View) -> list[PredictedAndObserved]:
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
         raise ArgumentError(
-            f"`{view.argument}` holds no predicted data that match the observed data{reason}: store both, finite and "
-            "under one name, in the groups `posterior_predictive` and `observed_data`."
+            f"`{view.argument}` has no predicted data that match the observed data{reason}: store both, with "
+            "finite values and under the same name, in the groups `posterior_predictive` and `observed_data`."
         )
     return found[:VARIABLES]
 
 
 POINTS = 400
-"""Largest number of points drawn with intervals."""
+"""Largest number of points to plot with intervals."""
 BINS = 10
 """Number of bins in a reliability diagram."""
 _OUTSIDE = CHAIN_COLOURS[5]
@@ -225,36 +225,36 @@ def plot_predictive(
     output: int = 0,
     seed: int = 0,
 ) -> Picture:
-    """Draw predictions of posteriors together with the data.
+    """Plot predictions of posteriors together with the data.
 
     Parameters
     ----------
     posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, or several by name; all of networks of one kind, or none of networks.
+        A posterior, or several by name. Either all or none must belong to networks, and networks must be of one kind.
     x : array (obs, in), optional
-        Inputs of networks; by default those that the first of them was fitted to and keeps. Where there is one input,
-        a band goes from the smallest to the largest of them.
+        Inputs of networks; by default the training inputs stored in the first posterior. If networks have one input,
+        bands extend from its smallest to its largest value.
     y : array (obs,) or (obs, out), optional
-        Targets or labels at `x`; without them, the data of the fit are drawn where bands are.
+        Targets or labels at `x`. Without them, bands are plotted with the training data.
     truth : callable, optional
-        The true function, from inputs (obs, 1) to values (obs,), of a regression with one input.
+        The true function of a regression with one input, from inputs (obs, 1) to values (obs,).
     output : int
-        Which output of a regression, counted from 0.
+        The output of a regression to plot, counted from 0.
     seed : int
         Seed of the noise.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per posterior. Of a regression with one input: mean, 50 % and 95 % bands with noise, over the data;
-        with several: mean and 95 % interval of every prediction against what was observed. Of a classifier: how often
-        its most probable class is right, by its probability. Of any other model: predicted data sets (group
-        `posterior_predictive`) among the observed one, one panel per variable.
+        One panel per posterior. For a regression with one input: mean, 50 % and 95 % bands with noise, over the data.
+        With several inputs: mean and 95 % interval of every prediction against the observed value. For a classifier:
+        how often the most probable class is right, by its probability. For other models: the observed data and data
+        sets from the group `posterior_predictive`, one panel per variable.
 
     Raises
     ------
     ValueError
-        If networks are mixed with other posteriors, inputs or predictions are missing, or `x` and `y` do not fit.
+        If networks are mixed with other posteriors, if inputs or predictions are missing, or if `x` and `y` do not fit.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def plot_predictive(
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
         raise ArgumentError(
-            "`posteriors` has both networks and other models: draw them in separate figures."
+            "`posteriors` has both networks and other models: plot them in separate figures."
         )
     model = first.network
     if model is None:
@@ -275,25 +275,25 @@ def plot_predictive(
             )
         return predictive_checks(views)
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs that belong to it.")
+        raise ArgumentError("`y` is given without `x`: give its inputs, too.")
     if x is None and first.x is None:
-        raise ArgumentError(f"`{first.argument}` keeps no inputs to predict at: give `x`.")
+        raise ArgumentError(f"`{first.argument}` has no stored inputs for predictions: give `x`.")
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, and the network has {model.network.out_dim}: choose one of them, from 0."
+            f"`output` is {output}, but the network has {model.network.out_dim} outputs, counted from 0."
         )
     if model.is_classifier:
         return _reliability(views, points)
     if model.network.in_dim == 1:
-        # At new `x` without `y`, the training data are drawn.
+        # At new `x` without `y`, plot the training data.
         fitted = first.x is not None and points.y is None
         data = Points.of(model, first.x, first.y) if fitted else points
         return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
         raise ArgumentError(
-            f"`truth` can only be drawn over a single input, but the network has {model.network.in_dim}: leave it "
-            "out."
+            f"`truth` can only be plotted over a single input, but the network has {model.network.in_dim}: "
+            "leave it out."
         )
     return _intervals(views, points, output, seed)
 
@@ -321,13 +321,13 @@ def _bands(
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
         raise ArgumentError(
-            "`y` is missing, so there is nothing to compare predictions with: give it."
+            "`y` is missing, so there is nothing to compare predictions with: give `y`."
         )
     return points.y
 
 
 def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int) -> Picture:
-    """Draw predictive intervals against observations, with the line of equality, one panel per posterior."""
+    """Plot predictive intervals against observations, with the line of equality, one panel per posterior."""
     every = max(1, -(-len(points.x) // POINTS))
     observed = _observed(points).reshape(len(points.x), -1)[::every, output].astype(np.float64)
     figure, panels = _squares(titled(views), x_label="observed y", y_label="predicted y")
@@ -357,8 +357,8 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
 
 
 def _reliability(views: Mapping[str, View], points: Points) -> Picture:
-    """Draw accuracy against confidence, with 95 % intervals and the line of equality, one panel per posterior."""
-    from onebasin.models.networks.prediction import predict  # here: it loads JAX
+    """Plot accuracy against confidence, with 95 % intervals and the line of equality, one panel per posterior."""
+    from onebasin.models.networks.prediction import predict  # Imported late, because it loads JAX.
 
     labels = _observed(points)
     figure, panels = _squares(
@@ -374,7 +374,7 @@ def _reliability(views: Mapping[str, View], points: Points) -> Picture:
         right = probability.argmax(axis=-1) == labels
         most = np.asarray(probability.max(axis=-1), np.float64)
         confidence, accuracy, count = in_bins(most, right)
-        # Approximate 95 % interval of a share (Agresti and Coull 1998): two standard errors, with four cases added.
+        # Approximate 95 % interval of a share (Agresti and Coull 1998): two standard errors, after adding four cases.
         middle = (accuracy * count + 2) / (count + 4)
         error = 2 * np.sqrt(middle * (1 - middle) / (count + 4))
         low, high = np.maximum(middle - error, 0.0), np.minimum(middle + error, 1.0)
@@ -398,7 +398,7 @@ def _reliability(views: Mapping[str, View], points: Points) -> Picture:
 def in_bins(
     confidence: Float[np.ndarray, " obs"], right: Bool[np.ndarray, " obs"], bins: int = BINS
 ) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"], np.ndarray]:
-    """Compute mean confidence, accuracy and number of observations, in bins of equal size."""
+    """Compute mean confidence, accuracy and number of observations in bins of equal size."""
     groups = np.array_split(np.argsort(confidence, kind="stable"), bins)
     groups = [group for group in groups if len(group)]
     means = [(confidence[g].mean(), right[g].mean()) for g in groups]
@@ -429,29 +429,29 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 def plot_predictions(
     predictions: Any, *, var_name: str | None = None, x: Any = None, rows: int = 24
 ) -> Picture:
-    """Draw predictions with their central 50 % and 90 % intervals.
+    """Plot predictions with their central 50 % and 90 % intervals.
 
     Parameters
     ----------
     predictions : Predictions, DataTree or path
-        What `ob.predict` returned, or a tree or file with the group `predictions`.
+        The result of `ob.predict`, or a tree or file with the group `predictions`.
     var_name : str, optional
-        The predicted variable; by default the first one.
+        The predicted variable; by default the first.
     x : str or array (obs,), optional
-        The input on the horizontal axis: the name of new data, or its values. By default the only new data with one
-        number for each prediction.
+        The input for the horizontal axis: the name of a variable in the new data, or its values. By default the
+        variable with one number per prediction, if there is only one.
     rows : int
-        Largest number of predictions drawn if there is no such input.
+        Largest number of predictions to plot if there is no such input.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Bands over the input, or one row per predicted number without an input. In the units of the data.
+        Bands over the input or, without an input, one row per predicted number, in the units of the data.
 
     Raises
     ------
     ValueError
-        If there are no predictions, no such variable, or `x` has another length.
+        If there are no predictions, a variable is unknown, or `x` has the wrong length.
 
     Examples
     --------
@@ -492,7 +492,7 @@ def plot_predictions(
 
 
 def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | None]:
-    """Return the name and the values of the input to draw over, or None."""
+    """Return the name and values of the input for the horizontal axis, or "" and None."""
     size = int(np.prod(values.shape[2:]))
     data = view.group(schema.PREDICTIONS_CONSTANT_DATA)
     known = {} if data is None else {str(n): v.values for n, v in data.data_vars.items()}
@@ -505,36 +505,38 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, and the new data are {', '.join(known) or 'not kept'}: name one of them, or give values."
+            f"`x` is {x!r}, but the new data are {', '.join(known) or 'not kept'}: name one of these, or give values."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
-        raise ArgumentError(f"`x` has {points.size} numbers for {size} predictions: give one each.")
+        raise ArgumentError(
+            f"`x` has {points.size} numbers for {size} predictions: give one per prediction."
+        )
     return label, points.ravel().astype(float)
 
 
 @checks_arguments
 def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None = None) -> Picture:
-    """Draw LOO-PIT values, the position of each observation among its leave-one-out predictions, as ECDF minus uniform.
+    """Plot LOO-PIT values, each observation's position among its leave-one-out predictions, as ECDF minus uniform.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
         A posterior with the groups `posterior_predictive`, `log_likelihood` and `observed_data`.
     var_names : str or sequence of str, optional
-        The observed variables; by default all, at most four.
+        The observed variables; by default all, but at most four.
 
     Returns
     -------
     matplotlib.figure.Figure
         One panel per variable. A calibrated model stays within the grey band in 95 % of data sets (Kolmogorov and
-        Smirnov). Above zero in the middle, predictions are too high; a curve that falls first and rises then says that
+        Smirnov). If the curve is above zero in the middle, predictions are too high. If it first falls and then rises,
         they are too wide.
 
     Raises
     ------
     ValueError
-        If a group is missing, or no variable is in all of them with finite values.
+        If a group is missing, or no variable is in all groups with finite values.
 
     References
     ----------
@@ -545,7 +547,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
     --------
     >>> figure = ob.plot.loo_pit(posterior)
     """
-    from scipy.stats import kstwo  # here: slow to import, and not needed by a report
+    from scipy.stats import kstwo  # Imported late, because it is slow.
 
     view = as_view(posterior)
     found = loo_pits(view, [var_names] if isinstance(var_names, str) else var_names)
@@ -557,7 +559,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
         said = "the curve stays within the 95 % band"
         if np.abs(difference).max() > width:
             mean = format_number(float(pits.mean()), decimals=2)
-            said = f"mean {mean} where 0.5 is calibrated; the curve goes outside the 95 % band"
+            said = f"the mean is {mean} instead of about 0.5, and the curve leaves the 95 % band"
         told.append(f"{name}: {pits.size} observations, {said}.")
     label = "share of predictions below"
     return draw_ecdfs(panels, (), bands, x_label=label, height=2.2).on_paper(" ".join(told))
@@ -566,7 +568,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
 def loo_pits(
     view: View, var_names: Sequence[str] | None = None
 ) -> dict[str, Float[np.ndarray, " obs"]]:
-    """Compute LOO-PIT values with ArviZ, for variables with predictions, observations and log likelihoods."""
+    """Compute LOO-PIT values by ArviZ for variables with predictions, observations and log likelihoods."""
     from arviz_stats import loo_pit
 
     needed = schema.POSTERIOR_PREDICTIVE, schema.LOG_LIKELIHOOD, schema.OBSERVED_DATA
@@ -581,8 +583,8 @@ def loo_pits(
     same = [n for n in names if held[0][n].shape == held[1][n].shape][:VARIABLES]
     if not same:
         raise ArgumentError(
-            f"`{view.argument}` has no variable with both predictions and a log likelihood at the same draws and "
-            "observations: store both under one name, for all draws."
+            f"`{view.argument}` has no variable with both predictions and a log likelihood for the same draws "
+            "and observations: store both under the same name, for all draws."
         )
     draws = {name: view.posterior[name] for name in list(view.variables)[:1]}
     sizes = held[0][same[0]].sizes
@@ -591,6 +593,6 @@ def loo_pits(
         {schema.POSTERIOR: few} | {k: g[same] for k, g in groups.items() if g is not None}
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about large Pareto k, which `khat` shows
+        warnings.simplefilter("ignore")  # `khat` shows large Pareto k.
         found = loo_pit(tree, var_names=same)
     return {name: np.asarray(found[name], float).ravel() for name in same}

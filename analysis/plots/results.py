@@ -1,6 +1,6 @@
 """Plots of results: comparisons, barriers between draws of a network, calibration, ELBO and loss, Pareto k.
 
-The ELBO is in nats, and larger is better. Its first values are often lower by orders of magnitude. The axis then shows
+The ELBO is in nats, and larger is better. Its first values are often lower by orders of magnitude. So the axis shows
 the last two thirds of every trace, and a remark counts the values below it.
 """
 
@@ -68,9 +68,9 @@ MEASURES = {
     "mutual_information": "mutual information (nats)",
     "single_draw_accuracy": "accuracy of one draw",
 }
-"""Labels of the columns, with units."""
+"""Labels of measures, with units."""
 _IDEAL = {"coverage_50": 0.5, "coverage_95": 0.95}
-"""Ideal values."""
+"""Ideal values of measures."""
 _DEFAULT = {
     "regression": ("mean_distance", "energy", "log_score", "coverage_95"),
     "classification": ("total_variation", "energy", "log_score", "calibration_error"),
@@ -80,27 +80,27 @@ _DEFAULT = {
 
 @checks_arguments
 def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = None) -> Picture:
-    """Draw the result of `compare`: one row per posterior, one panel per measure.
+    """Plot the result of `compare`: one row per posterior, one panel per measure.
 
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returned.
+        The result of `compare`.
     measures : sequence of str, optional
-        Columns of its table; by default distances, and scores if predictions were scored.
+        Columns of its table; by default distances and, if predictions were scored, scores.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The hollow point in the truth's row is the baseline: the distance between the two halves of the truth. Smaller
-        distances are noise. Dashed lines show the baseline, the truth's score, or the ideal coverage.
+        The hollow point in the row of the truth is the baseline: the distance between the two halves of the truth.
+        Distances this small are noise. Dashed lines show the baseline, the score of the truth, or the ideal coverage.
 
     Raises
     ------
     TypeError
-        If it is not what `compare` returned.
+        If `comparison` is not a result of `compare`.
     ValueError
-        If a measure is not a column of the table, or there is none.
+        If a measure is not a column of the table, or if there is nothing to plot.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": other}, truth="NUTS", permutations=99)
     >>> figure = ob.plot.comparison(comparison, measures=["energy"])
     """
-    check_class("comparison", comparison, Comparison, remedy="give what `compare` returned")
+    check_class("comparison", comparison, Comparison, remedy="give the result of `compare`")
     table = comparison.table
     known = [name for name in MEASURES if name in table and table[name].notna().any()]
     unknown = [name for name in measures or () if name not in known]
@@ -120,7 +120,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     chosen = list(dict.fromkeys(measures or default))
     if not chosen:
         raise ArgumentError(
-            "`comparison` has no numbers to draw: compare with weights=True, or give `x` and `y`."
+            "`comparison` has no numbers to plot: call `compare` with weights=True, or with `x` and `y`."
         )
     rows = [str(name) for name in table.index if name != BASELINE]
     figure = _draw(table[chosen], rows, comparison.truth)
@@ -134,9 +134,9 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 
 
 def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
-    """Draw one panel per measure, with posteriors in rows and the truth in dark.
+    """Plot one panel per measure, with posteriors in rows and the truth in dark.
 
-    The truth's row has the baseline, the distance between its halves, as a hollow point.
+    A hollow point in the row of the truth shows the baseline, the distance between its halves.
     """
     columns = min(2, table.shape[1])
     lines = -(-table.shape[1] // columns)
@@ -195,23 +195,23 @@ _BEFORE, _AFTER = CHAIN_COLOURS[1], ACCENT
 
 
 def plot_barriers(posterior: Posterior | Barriers) -> Picture:
-    """Draw the loss between draws, as sampled and aligned, and how high its barriers are.
+    """Plot the loss between draws, before and after alignment, and the heights of its barriers.
 
     Parameters
     ----------
     posterior : Barriers, or posterior
-        The result of `barriers`, or a network's posterior, for which `barriers` is called with its defaults.
+        The result of `barriers`, or a network's posterior, for which `barriers` is called with default arguments.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Left: the rise of the loss above the straight line between its ends, one line per pair. Right: each pair's
-        barrier against the transpositions that matched its units.
+        Left: the rise of the loss above the straight line between its ends, one line per pair. Right: the barrier of
+        each pair against the number of transpositions that matched its units.
 
     Raises
     ------
     ValueError
-        As `barriers`.
+        In the same cases as `barriers`.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     style_axes(
         right, x_label="transpositions that alignment made", y_label="barrier (nats per obs.)"
     )
-    # Pairs with equal counts are moved apart, so that none hides another.
+    # Move pairs with equal counts apart so that none hides another.
     beside = found.transpositions.astype(np.float64)
     for count in np.unique(found.transpositions):
         same = np.flatnonzero(found.transpositions == count)
@@ -248,7 +248,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
         right.plot(beside, barrier.height, "o", color=colour, markersize=5, zorder=3)
     before, after = found.as_they_came.height, found.aligned.height
     right.vlines(beside, after, before, color=MUTED, linewidth=0.7)
-    # Heights of very different size need a logarithmic axis, which is linear near zero.
+    # If heights differ by orders of magnitude, use a logarithmic axis that is linear near zero.
     heights = np.concatenate([before, after])
     known = heights[np.isfinite(heights)]
     top = float(known.max(initial=0.0))
@@ -271,28 +271,28 @@ COLUMNS = 3
 
 @checks_arguments
 def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = None) -> Picture:
-    """Draw the ranks found by `calibrate`: one panel per test quantity, with its band.
+    """Plot the ranks found by `calibrate`: one panel per test quantity, with a band.
 
     Parameters
     ----------
     calibration : Calibration
-        What `calibrate` returned.
+        The result of `calibrate`.
     quantities : sequence of str, optional
-        Some of its `names`; by default the 12 whose ranks are furthest from uniform.
+        Names of test quantities; by default the 12 whose ranks are furthest from uniform.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The ECDF of the truths' ranks minus that of uniform ones. Above zero in the middle, truths lie low: draws are
-        too high. A curve that rises first and then falls says that intervals are too narrow. The bands are
-        simultaneous over all points and all quantities of the run.
+        The ECDF of the ranks of true values, minus the ECDF of uniform ranks. If the curve is above zero in the middle,
+        true values are low compared with the draws, so the draws are too high. If it first rises and then falls,
+        intervals are too narrow. The bands are simultaneous over all points and all quantities of the run.
 
     Raises
     ------
     TypeError
-        If it is not what `calibrate` returned.
+        If `calibration` is not a result of `calibrate`.
     ValueError
-        If a quantity is unknown, or no quantity could be judged.
+        If a quantity is unknown, or if no quantity could be judged.
 
     Examples
     --------
@@ -306,11 +306,11 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
     """
     if not all(hasattr(calibration, name) for name in ("off", "band", "shares")):
         raise ArgumentTypeError(
-            f"`calibration` must be what `calibrate` returned; got {type(calibration).__name__}."
+            f"`calibration` must be the result of `calibrate`; got {type(calibration).__name__}."
         )
     by_name = {one.name: one for one in calibration.off}
     if not by_name:
-        raise ArgumentError("`calibration` has no simulations to draw: " + calibration.sentences[0])
+        raise ArgumentError("`calibration` has no simulations: " + calibration.sentences[0])
     chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
     unknown = [name for name in chosen if name not in by_name]
     if unknown or not chosen:
@@ -347,30 +347,30 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
 
 
 ElboTrace = tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]]
-"""Steps of one fit at which the ELBO was evaluated, and its values."""
+"""Iterations of one fit at which the ELBO was evaluated, and its values."""
 MOST_LINES = 50
-"""Number of ensemble members whose loss is drawn."""
+"""Largest number of ensemble members whose loss is plotted."""
 
 
 @checks_arguments
 def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
-    """Draw the ELBO of variational fits against the optimiser's iteration.
+    """Plot the ELBO of variational fits against the optimiser's iteration.
 
     Parameters
     ----------
     posteriors : Elbo, posterior, or mapping of str to these
-        A posterior from `advi` or `symmetrised_vi`, or several by name, or the result of `elbo`. Each fit has a line.
+        A posterior from `advi` or `symmetrised_vi`, or the result of `elbo`, or several by name. Each fit gets a line.
 
     Returns
     -------
     matplotlib.figure.Figure
-        In nats; larger is better. Compare only fits of the same model and data. For symmetrised VI, it is the
-        symmetrised ELBO.
+        The ELBO in nats; larger is better. Compare only fits of the same model and data. For symmetrised VI, the
+        symmetrised ELBO is plotted.
 
     Raises
     ------
     ValueError
-        If a posterior recorded no ELBO.
+        If a posterior has no recorded ELBO.
 
     Examples
     --------
@@ -389,7 +389,7 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
 
 
 def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
-    """Draw ELBO traces of fits."""
+    """Plot the ELBO traces of fits."""
     figure = new_figure(7.6, 3.2)
     axes = figure.subplots()
     for place, (iteration, values) in enumerate(traces.values()):
@@ -425,35 +425,35 @@ def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:
 
 
 def elbo_in_words(name: str, trace: ElboTrace) -> str:
-    """Describe the first and the last ELBO."""
+    """Describe the first and last ELBO."""
     iteration, values = trace
     known = values[np.isfinite(values)]
     if not known.size:
-        return f"{name}: no ELBO is finite."
+        return f"{name}: all ELBO values are infinite or NaN."
     first, last = format_number(float(known[0])), format_number(float(known[-1]))
     return f"{name}: the ELBO goes from {first} to {last} in {format_number(int(iteration[-1]))} iterations."
 
 
 @checks_arguments
 def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
-    """Draw the Pareto k of each observation in leave-one-out.
+    """Plot the Pareto k of each observation in leave-one-out cross-validation.
 
     Parameters
     ----------
     loo : ELPDData or posterior
-        What `ob.loo` returned, or a posterior with the group `log_likelihood`.
+        The result of `ob.loo`, or a posterior with the group `log_likelihood`.
     var_name : str, optional
         The observed variable, if the posterior has several.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One point per observation. Estimates above the dashed limit are unreliable; the worst observations are named.
+        One point per observation. Estimates above the dashed limit are unreliable. The worst observations are named.
 
     Raises
     ------
     ValueError
-        If there are no log likelihoods, or they are not finite.
+        If log likelihoods are missing or not finite.
 
     References
     ----------
@@ -467,7 +467,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
         view = as_view(loo)
         stored = stored_log_likelihood(view, var_name)
         if stored is None:
-            raise no_log_likelihood(view, "give what `ob.loo` returned for its model.")
+            raise no_log_likelihood(view, "give the result of `ob.loo` for its model.")
         loo = leave_one_out(stored, view.posterior)
     khat = np.nan_to_num(np.asarray(loo.pareto_k, float).ravel(), nan=np.inf)
     names, limit = names_of(loo.pareto_k), float(loo.good_k)
@@ -476,7 +476,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
 
 
 def khat_in_words(khat: Float[np.ndarray, " obs"], names: Sequence[str], limit: float) -> str:
-    """Describe the largest Pareto k, and count those above the limit."""
+    """Describe the largest Pareto k, and count the values above the limit."""
     worst, bad = int(khat.argmax()), int((khat > limit).sum())
     places = decimals_beside(float(khat[worst]), (limit,), 2)
     largest, most = (format_number(float(v), decimals=places) for v in (khat[worst], limit))
@@ -488,13 +488,13 @@ def khat_in_words(khat: Float[np.ndarray, " obs"], names: Sequence[str], limit: 
 
 
 KHAT_SHOWN = 0.7
-"""Smallest upper end of the axis."""
+"""Smallest upper end of the axis of Pareto k."""
 NAMED = 6
-"""Largest number of observations named."""
+"""Largest number of observations to name."""
 
 
 def draw_khat(khat: Float[np.ndarray, " obs"], limit: float, names: Sequence[str] = ()) -> Picture:
-    """Draw the Pareto k of each observation, and its limit."""
+    """Plot the Pareto k of each observation and its limit."""
     figure = new_figure(7.6, 2.3)
     axes = style_axes(figure.subplots(), x_label="observation", y_label="Pareto k")
     places, many = np.arange(len(khat)), len(khat) > POINTS_TO_RASTERISE
@@ -511,7 +511,7 @@ def draw_khat(khat: Float[np.ndarray, " obs"], limit: float, names: Sequence[str
 
 
 def draw_loss(loss: Float[np.ndarray, "member epoch"]) -> Picture:
-    """Draw the training loss of up to 50 members of an ensemble."""
+    """Plot the training loss of up to 50 members of an ensemble."""
     figure = new_figure(7.6, 2.8)
     axes = style_axes(figure.subplots(), x_label="epoch", y_label="loss")
     shown = loss[:MOST_LINES]

@@ -1,10 +1,10 @@
 """Figures for notebooks, and their common colours, sizes, axes and panels.
 
-The colours by Okabe and Ito (2008) remain distinct in common kinds of colour blindness. In this order, neighbours
-differ most. `analysis.page` replaces `INK`, `MUTED`, `GRID` and `ACCENT` by the page's own colours, so text and lines
-use only these greys.
+The colours by Okabe and Ito (2008) remain distinct in common kinds of colour blindness. They are ordered such that
+neighbours differ most. `analysis.page` replaces `INK`, `MUTED`, `GRID` and `ACCENT` by colours of the page, so text and
+lines must use only these.
 
-The figures are not registered with pyplot: none stays open, and a notebook cell that ends with one shows it once.
+Figures are not registered with pyplot, so none stays open, and a notebook cell that ends with a figure shows it once.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ ACCENT = "#0072b2"
 CHAIN_COLOURS = ACCENT, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7ae6", "#7a8b00"
 TEXT_SIZE = 9.0
 TITLE_SIZE = 10.0
-LONGEST = 22  # Longest name next to an axis or a point, in characters.
+LONGEST = 22  # Maximum characters of names next to an axis or a point.
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 3))}
-"""Line style of a limit."""
-POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
+"""Line style of limits."""
+POINTS_TO_RASTERISE = 1500  # Number of markers above which they become an image.
 RASTER_DPI = 170
-_CHARACTERS_PER_INCH = 10.0  # in a bold title
+_CHARACTERS_PER_INCH = 10.0  # Of a bold title.
 PAPER = "#ffffff"
-"""Opaque background of a figure outside a page."""
+"""Opaque background of figures outside a page."""
 SCREEN_DPI, NOTEBOOK_DPI = 96, 120
-"""Pixels per inch at which a notebook shows an image, and those of the image, which has more for dense screens."""
+"""Pixels per inch at which notebooks show an image, and those of the image itself, which is finer for dense screens."""
 MARGIN = 0.1
-"""Margin around a figure outside a page, in inches."""
+"""Margin around figures outside a page, in inches."""
 WIDE, HIGH = 0.0088, 0.0175
 """Width of a character and height of a line, in inches per point of font size."""
 COLOURS = 256
-"""Number of colours of an image, which halves its bytes without a visible difference."""
+"""Number of colours in images. This halves their size without a visible difference."""
 
 
 class Margins(LayoutEngine):
     """A layout that reserves space for labels, titles and legends by counting characters and lines.
 
-    Matplotlib's own layouts measure each text several times, which would take half of a page's time.
+    Matplotlib's own layouts measure each text several times, which would take half of the time of making a page.
     """
 
     _adjust_compatible, _colorbar_gridspec = True, False
@@ -102,7 +102,7 @@ class Margins(LayoutEngine):
 
 
 def _rooms(axes: Axes) -> tuple[float, float, float, float]:
-    """Return the inches that a panel's texts need on the left, on the right, below and above."""
+    """Return the space in inches that the texts of a panel need on the left, on the right, below and above."""
 
     def widest(axis: Axis) -> float:
         texts = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
@@ -133,20 +133,20 @@ def _rooms(axes: Axes) -> tuple[float, float, float, float]:
 
 
 class Picture(Figure):
-    """A figure with an alternative text.
+    """A figure with alternative text.
 
     Attributes
     ----------
     alt : str
-        Description of the picture in words and numbers.
+        Alternative text, which describes the picture in words and numbers.
     """
 
     alt: str = ""
-    legend_room: float = 0.0  # Height of the legend below, in inches.
-    head_room: float = 0.0  # Height of the line above, in inches.
+    legend_room: float = 0.0  # Height of the legend below the panels, in inches.
+    head_room: float = 0.0  # Height of the line above the panels, in inches.
 
     def headed(self, text: str) -> Picture:
-        """Write a line over all panels unless it is empty; return the figure."""
+        """Write a line above all panels, unless it is empty, and return the figure."""
         if text:
             self.head_room = 0.06 + HIGH * TEXT_SIZE
             below = 1 - 0.06 / self.get_figheight()
@@ -154,7 +154,7 @@ class Picture(Figure):
         return self
 
     def on_paper(self, alt: str, head: str = "") -> Picture:
-        """Add an opaque background, a margin, a line at the top and the alternative text; return the figure."""
+        """Add an opaque background, a margin, a line at the top and alternative text, and return the figure."""
         self.headed(head)
         self.patch.set_facecolor(PAPER)
         self.patch.set_alpha(1.0)
@@ -163,16 +163,16 @@ class Picture(Figure):
         return self
 
     def savefig(self, *args: Any, **options: Any) -> None:
-        """Save the figure as matplotlib does, but draw it once.
+        """Save the figure like Matplotlib, but draw it only once.
 
-        Matplotlib draws a figure that has a layout engine twice, the first time only for the layout, and half of a
-        page's drawing is spent on that. `Margins` need no drawing.
+        Matplotlib draws a figure with a layout engine twice, the first time only for the layout. This takes half of the
+        drawing time of a page. `Margins` needs no drawing.
         """
         engine = self.get_layout_engine()
         if not isinstance(engine, Margins):
             super().savefig(*args, **options)
             return
-        for _ in range(2):  # the ticks depend on the size, and the size on the ticks
+        for _ in range(2):  # Ticks depend on the size, and the size on ticks.
             engine.execute(self)
         with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
             self.set_layout_engine(None)
@@ -182,13 +182,13 @@ class Picture(Figure):
             self.set_layout_engine(engine)
 
     def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
-        """Return the figure as an image file with few colours, which is small."""
-        from PIL import Image  # here: only images need it (Matplotlib depends on it)
+        """Return the figure as a small image file with few colours."""
+        from PIL import Image  # Only images need it.
 
         buffer, small = io.BytesIO(), io.BytesIO()
         self.savefig(buffer, format="png", dpi=dpi, facecolor=self.get_facecolor())
         image: Image.Image = Image.open(buffer)
-        if image.getchannel("A").getextrema() == (255, 255):  # opaque throughout
+        if image.getchannel("A").getextrema() == (255, 255):  # It is opaque.
             image = image.convert("RGB").quantize(
                 COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
             )
@@ -196,7 +196,7 @@ class Picture(Figure):
         return small.getvalue()
 
     def _ipython_display_(self) -> None:
-        # If pyplot is loaded, IPython would use its large image instead of `_repr_mimebundle_`.
+        # If pyplot is loaded, IPython would show a large image instead of using `_repr_mimebundle_`.
         from IPython.display import display
 
         shown, about = self._repr_mimebundle_()
@@ -205,7 +205,7 @@ class Picture(Figure):
     def _repr_mimebundle_(
         self, include: Container[str] | None = None, exclude: Container[str] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the image, its size on the screen and its text, for a notebook."""
+        """Return the image with its screen size and alternative text, for a notebook."""
         width, height = (round(SCREEN_DPI * side) for side in self.get_size_inches())
         text = f"<figure: {self.alt}>" if self.alt else repr(self)
         shown: dict[str, Any] = {"width": width, "height": height}
@@ -215,22 +215,22 @@ class Picture(Figure):
 
 
 def chain_colour(chain: int) -> str:
-    """Return the colour of a chain; the palette repeats after eight."""
+    """Return the colour of a chain. The palette repeats after eight colours."""
     return CHAIN_COLOURS[chain % len(CHAIN_COLOURS)]
 
 
 def new_figure(width: float, height: float) -> Picture:
-    """Create an empty, transparent figure of this size in inches."""
+    """Create an empty, transparent figure with the given size in inches."""
     return Picture(figsize=(width, height), layout=Margins(), facecolor="none", dpi=RASTER_DPI)
 
 
 def literal(text: str) -> str:
-    """Escape a text so that matplotlib draws it literally, without formulas."""
+    """Escape text so that Matplotlib draws it literally, without formulas."""
     return shown(text, lines=True).replace("$", r"\$")
 
 
 def shortened(name: str, longest: int) -> str:
-    """Leave out the middle of a long name; its end has the indices."""
+    """Leave out the middle of a long name, because its end has the indices."""
     if len(name) <= longest:
         return name
     head = (longest - 1) // 2
@@ -256,7 +256,7 @@ def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str =
 
 
 def log_scale(axes: Axes, which: str, *, labels: int = 5) -> None:
-    """Give an axis ("x" or "y") a logarithmic scale with at most so many labels, all plain numbers."""
+    """Give an axis ("x" or "y") a logarithmic scale with at most `labels` labels, as plain numbers."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
@@ -290,8 +290,8 @@ def new_panels(
 ) -> tuple[Picture, list[Axes]]:
     """Create a figure of equal panels, one per title, in rows of at most `columns`.
 
-    `panel_size` and `margin` are width and height in inches. If panels share their axes, only the leftmost and the
-    lowest ones are labelled.
+    `panel_size` and `margin` are widths and heights in inches. If panels share their axes, only the leftmost and lowest
+    panels are labelled.
     """
     wide = max(1, min(columns, len(titles)))
     rows = -(-len(titles) // wide)
@@ -317,7 +317,7 @@ def new_panels(
 def add_legend(
     figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
 ) -> None:
-    """Add one legend under all panels of a figure; nested bands come widest first."""
+    """Add a legend under all panels of a figure. Nested bands must come widest first."""
     columns = min(columns, max(len(labels), 1))
     if isinstance(figure, Picture):
         figure.legend_room = 0.1 + -(-len(labels) // columns) * (HIGH + 0.007) * TEXT_SIZE
@@ -334,10 +334,10 @@ def add_legend(
 
 
 def _as_seen(handles: Sequence) -> Iterator[Any]:
-    """Give swatches of nested bands the colour they have in the plot, and make pale lines legible."""
+    """Give swatches of nested bands the colour that they have in the plot, and make pale lines legible."""
     clear = 1.0
     for handle in handles:
-        alpha = handle.get_alpha() if isinstance(handle, Artist) else None  # not of containers
+        alpha = handle.get_alpha() if isinstance(handle, Artist) else None  # Containers have none.
         if isinstance(handle, PolyCollection) and alpha is not None:
             clear *= 1 - alpha
             colour = np.asarray(handle.get_facecolor())[0, :3].tolist()
@@ -353,7 +353,7 @@ MOST_NAMED = 16
 
 
 def add_chain_legend(figure: Figure, num_chains: int) -> None:
-    """Add a legend of chains, unless there is only one."""
+    """Add a legend of chains, unless there is only one chain."""
     if num_chains < 2:
         return
     shown = range(min(num_chains, MOST_NAMED))
@@ -362,8 +362,6 @@ def add_chain_legend(figure: Figure, num_chains: int) -> None:
         for chain in shown
     ]
     labels = [f"chain {chain}" for chain in shown]
-    if (
-        num_chains > MOST_NAMED
-    ):  # a legend with hundreds of chains would leave no space for the panels
+    if num_chains > MOST_NAMED:  # Hundreds of names would leave no space for the panels.
         labels[-1] += f" to {num_chains - 1}"
     add_legend(figure, handles, labels, columns=8)

@@ -1,1 +1,1 @@
-"""Predictive scores: how far off, how sure, how well calibrated, and how alike."""
+"""Predictions of networks and their scores: errors, uncertainty, calibration and agreement."""

@@ -1,14 +1,14 @@
-"""Predictions of a network's posterior at some points: means, spread and scores, a few points at a time.
+"""Predictions from a network's posterior at given points: means, spread and scores, computed in batches of points.
 
-For a classifier, `centre` are class probabilities averaged over draws; for a regression it is the mean of the network's
-output f, without noise, which the RMSE also uses. Coverage, CRPS and log score are of predictions with noise, drawn for
-every draw and point from a fixed seed.
+For a classifier, `centre` contains class probabilities averaged over draws. For a regression it is the mean of the
+network's output f, without noise, which the RMSE also uses. Coverage, CRPS and log score use predictions with noise,
+drawn for every draw and point from a fixed seed.
 
-Weights of networks have labels, which switch between chains without meaning; outputs have none. So chains are judged by
-their outputs: R-hat, ESS and Monte Carlo errors, point by point.
+The weights of networks have labels that switch between chains without meaning, but outputs have no labels. So chains
+are judged by R-hat, ESS and Monte Carlo errors of their outputs, point by point.
 
-`HeldOut` has predictions at new points with their scores and the precision of their means. Means and squared errors are
-those of f, whose mean is the predictive mean without the Monte Carlo error of the noise.
+`HeldOut` contains predictions at new points with their scores and the precision of their means. Means and squared
+errors use f, because its mean is the predictive mean without the Monte Carlo error of the noise.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ CLASS_SCORES = (
 REGRESSION_DISTANCES = ("mean_distance",)
 REGRESSION_SCORES = ("rmse", "coverage_50", "coverage_95", "crps", "log_score")
 _AVERAGED = ("mse", *REGRESSION_SCORES[1:])
-"""Scores that are means over points, before the root of the mean squared error."""
+"""Scores that are means over points, with the mean squared error before taking its root."""
 _AT_ONCE = 2**22
-"""Most outputs that are computed together: draws times points times outputs."""
+"""Maximum number of outputs to compute at a time: draws times points times outputs."""
 
 Output = Float[np.ndarray, "obs out"]
 
@@ -68,12 +68,12 @@ Output = Float[np.ndarray, "obs out"]
 class Points:
     """Points at which predictions are compared."""
 
-    x: Float[np.ndarray, "obs in"]  # in the units that the networks were conditioned on
-    y: np.ndarray | None  # labels (obs,) or targets (obs, out); None if unknown
+    x: Float[np.ndarray, "obs in"]  # In the units of the networks' training data.
+    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None if unknown.
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
-        """Check that points fit the network: shapes, finite values, and labels that are classes."""
+        """Check that points fit the network: their shapes, finite values, and labels that are valid classes."""
         checked = check_inputs(x, model.network.in_dim)
         if y is None:
             return cls(checked, None)
@@ -83,20 +83,20 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """One posterior's predictions at the points."""
+    """The predictions of one posterior at the points."""
 
-    centre: Output  # class probabilities averaged over draws, or means of f
-    spread: Output  # standard deviation of these over draws
-    scores: Mapping[str, float]  # without labels or targets, only scores that need none
+    centre: Output  # Class probabilities averaged over draws, or means of f.
+    spread: Output  # Their standard deviation over draws.
+    scores: Mapping[str, float]  # If `y` is unknown, only scores that do not need it.
 
 
 def network_of(
-    view: View, *, otherwise: str = "give one of a `BayesianNetwork`"
+    view: View, *, otherwise: str = "give the posterior of a `BayesianNetwork`"
 ) -> BayesianNetwork:
-    """Return a posterior's network; `otherwise` says what to do if there is none."""
+    """Return the network of a posterior. `otherwise` says what to do if there is none."""
     if view.network is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, and onebasin can predict only with networks; "
+            f"`{view.argument}` is not the posterior of a network, but onebasin can predict only with networks;  "
             f"{otherwise}."
         )
     return view.network
@@ -107,7 +107,7 @@ def inputs_of(view: View, x: Any) -> Any:
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
-            f"`x` is missing, and `{view.argument}` has no inputs; give an array (obs, in)."
+            f"`x` is missing, and `{view.argument}` contains no inputs; give an array (obs, in)."
         )
     return x
 
@@ -115,7 +115,7 @@ def inputs_of(view: View, x: Any) -> Any:
 def inside_range(
     x: Float[np.ndarray, "obs in"], data: Float[np.ndarray, "data in"]
 ) -> Bool[np.ndarray, " obs"]:
-    """Mark points within the range of the data in every input, ends included."""
+    """Mark points that are within the range of the data in every input, including its ends."""
     within = (x >= data.min(axis=0)) & (x <= data.max(axis=0))
     return np.asarray(within.all(axis=1))
 
@@ -123,7 +123,7 @@ def inside_range(
 def predict_points(
     model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
 ) -> Predicted:
-    """Predict at the points, and score the predictions if labels or targets are known."""
+    """Predict at the points, and score the predictions if `y` is known."""
     from onebasin.models.networks.prediction import mean_and_sd
 
     view = as_view(posterior)
@@ -151,13 +151,13 @@ def predict_points(
 
 
 def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
-    """Compare predictions with the truth's at the same points, named as in this module's constants."""
+    """Compare predictions with those of the truth at the same points. Names are constants of this module."""
     if classifier:
         p, q = predicted.centre, truth.centre
         variations = (total_variation(p, q, halved=halved) for halved in (True, False))
         values = (agreement(p, q), *variations)
         return dict(zip(CLASS_DISTANCES, values, strict=True))
-    with np.errstate(divide="ignore", invalid="ignore"):  # equal draws give inf or NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # Identical draws give inf or NaN.
         apart = (predicted.centre - truth.centre) / truth.spread
     return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
 
@@ -194,7 +194,7 @@ def _classes(model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Po
 def _blocks(
     model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points
 ) -> Iterator[slice]:
-    """Yield ranges of points whose outputs for all draws fit into memory."""
+    """Yield slices of points whose outputs for all draws fit into memory."""
     chains, length = next(iter(draws.values())).shape[:2]
     step = max(1, _AT_ONCE // (chains * length * model.network.widths[-1]))
     for first in range(0, len(points.x), step):
@@ -204,27 +204,27 @@ def _blocks(
 def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     """Summarise a network's outputs at every input, with R-hat and effective sample sizes.
 
-    Permutations, signs and scalings of hidden units do not change an output, so chains in equivalent modes agree here,
-    and chains in different modes do not.
+    Permutations, signs and scalings of hidden units do not change outputs, so chains in equivalent modes agree here but
+    chains in different modes do not.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
         The posterior of a network, with at least 4 draws per chain.
     x : array (obs, in), optional
-        Inputs, in the units that the network was conditioned on; by default the training inputs.
+        Inputs, in the units of the data on which the network was conditioned; by default the training inputs.
 
     Returns
     -------
     DataFrame
-        One row per output, ``f[obs,out]`` (logits for a classifier), and if the network predicts its noise, one for
-        its standard deviation, ``noise_sd[obs,out]``; columns `mean`, `median`, `sd`, `q5`, `q95`, `mcse_mean`,
-        `mcse_sd`, `rhat`, `ess_bulk`, `ess_tail`, in the units of `y`.
+        One row per output, ``f[obs,out]`` (logits for a classifier). If the network predicts its noise, also one row
+        per noise standard deviation, ``noise_sd[obs,out]``. The columns are `mean`, `median`, `sd`, `q5`, `q95`,
+        `mcse_mean`, `mcse_sd`, `rhat`, `ess_bulk`, `ess_tail`, in the units of `y`.
 
     Raises
     ------
     ValueError
-        If the posterior does not belong to a network, `x` does not fit it, or `x` is neither given nor stored.
+        If the posterior does not belong to a network, or if `x` does not fit it or is neither given nor stored.
 
     References
     ----------
@@ -254,7 +254,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
 
 
 def summarise_outputs(parts: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Summarise outputs (chain, draw, obs, out), and quantities (chain, draw), with names and places."""
+    """Summarise outputs (chain, draw, obs, out) and quantities (chain, draw), by name and position."""
     names = [
         f"{name}[{','.join(map(str, place))}]" if place else name
         for name, values in parts.items()
@@ -265,25 +265,25 @@ def summarise_outputs(parts: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 NOISE_SEED = 20170411
-"""Seed of the noise that predictions add to the function; the same for all posteriors."""
+"""Seed of the noise that is added to the function in predictions. It is the same for all posteriors."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """One posterior's predictions at a set of points."""
+    """The predictions of one posterior at a set of points, with scores."""
 
-    function: Float[np.ndarray, "chain draw obs out"]  # the network's output, without noise
+    function: Float[np.ndarray, "chain draw obs out"]  # The network's output, without noise.
     sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
-    """Draws of the noise's standard deviation; one for all points, or one per point if the network predicts it."""
-    scores: PredictiveScores  # relative to the observed `y`
+    """Draws of the noise standard deviation: one for all points, or one per point if the network predicts it."""
+    scores: PredictiveScores  # Scores for the observed `y`.
     table: pd.DataFrame
     """One row per point and per `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
-    gradients: int | None = None  # evaluations for the kept draws of Markov chains
+    gradients: int | None = None  # Gradient evaluations for the kept draws.
 
     @property
     def points(self) -> pd.DataFrame:
-        """The rows of the points, without those of `sigma`."""
+        """The rows of `table` for the points, without `sigma`."""
         return self.table.iloc[: int(np.prod(self.function.shape[2:]))]
 
     @property
@@ -300,9 +300,9 @@ class HeldOut:
 def predict_held_out(
     posterior: Posterior, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
 ) -> HeldOut:
-    """Predict with a network with a Gaussian likelihood, and score the predictions.
+    """Predict with a network that has a Gaussian likelihood, and score the predictions.
 
-    Inputs (obs, in) are in the units that the network was conditioned on; `y` (obs, out) are the observations.
+    Inputs (obs, in) are in the units of the data on which the network was conditioned. `y` (obs, out) is observed.
     """
     function, sigma = draw_functions(posterior, model, x)
     view = as_view(posterior)
@@ -319,7 +319,7 @@ def draw_functions(
     Float[np.ndarray, "chain draw obs out"],
     Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"],
 ]:
-    """Draw the network's output at `x`, and the noise's standard deviation, per draw, or per point if predicted."""
+    """Draw the network's output at `x` and the noise standard deviation (per point if it is predicted)."""
     from onebasin.models.networks.prediction import predict_with_noise
 
     view = as_view(posterior)
@@ -330,15 +330,15 @@ def draw_functions(
 
 
 def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
-    """Measure the differences of predictions from a reference's at the same points.
+    """Measure how predictions differ from those of a reference at the same points.
 
     Returns
     -------
     dict
-        `rms`, the root mean square over points of the difference of the means of f, in units of the target; `in_sds`,
-        the same in units of the reference's sd of f; `floor_in_sds`, its value from Monte Carlo error alone;
-        `sd_ratio`, the geometric mean over points of the ratio of sds of f; `predictive_sd_ratio`, the same for the
-        predictive sd, with noise.
+        `rms` is the root mean square over points of the difference between the means of f, in units of the target.
+        `in_sds` is the same in units of the reference's sd of f, and `floor_in_sds` its expected value from Monte Carlo
+        error alone. `sd_ratio` is the geometric mean over points of the ratio of sds of f, and `predictive_sd_ratio`
+        the same for predictive sds, which include noise.
     """
     ours, theirs = held_out.points, reference.points
     difference = (ours["mean"] - theirs["mean"]).to_numpy()
@@ -356,7 +356,7 @@ def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
 
 
 def _predictive_sd(held_out: HeldOut) -> np.ndarray:
-    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # one number, or one per point
+    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # One number, or one per point.
     return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + noise)
 
 

@@ -1,10 +1,10 @@
-"""One self-contained HTML page with answer cards, tables, figures, and how every number was made.
+"""Self-contained HTML pages with answer cards, tables, figures and the origin of every number.
 
-`report` writes the page of one or more posteriors, which `posterior_report` builds; a study builds its own
-from the parts (`Report`, `Section`, `Table`, `FigureItem`, `Details`, ...: see `page`). `render` gives the HTML,
-`write` a file.
+`report` writes a page about one or more posteriors, built by `posterior_report`. A study builds its own page from parts
+(`Report`, `Section`, `Table`, `FigureItem`, `Details`, ...: see `page`). `render` returns the HTML, and `write` makes a
+file.
 
-`__init__.pyi` lists the names, each loaded when it is first asked for: a table in a terminal needs no figures.
+`__init__.pyi` lists the names, which are loaded at first use, because a table in a terminal needs no figures.
 """
 
 import lazy_loader

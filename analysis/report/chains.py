@@ -1,4 +1,4 @@
-"""Report sections on chains, the sampler and fits: traces, ranks, autocorrelation, ESS, pairs, energy, ELBO, loss."""
+"""Report sections on chains, the sampler and fits: traces, ranks, autocorrelation, ESS, pairs, energy and ELBO."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from ..plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ..summaries.variational import elbo_trace
 
 WORST = 3
-"""Number of parameters drawn, in addition to the log density."""
+"""Number of parameters to plot, in addition to the log density."""
 LAGS = 100
 MOST_CHAINS = 8
-"""Largest number of chains drawn."""
+"""Largest number of chains to plot."""
 CANDIDATES = 40
-"""Number of parameters considered; entries that mirror an earlier one are skipped."""
+"""Number of parameters to consider, before skipping entries that mirror an earlier one."""
 PAIRED = 3
 """Number of parameters in the matrix of pairs."""
 POINTS = 1500
-"""Largest number of draws in a scatter plot, in addition to divergent ones."""
+"""Largest number of draws in a scatter plot, not counting divergent draws."""
 
 
 def chains(subject: Subject) -> Section | None:
-    """Show traces, ESS and autocorrelation of the worst parameters; return None if there are no chains."""
+    """Show traces, ESS and autocorrelation of the worst parameters. Return None if there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     if not quantities:
         return None
     lags = min(LAGS, next(iter(quantities.values())).shape[1] - 1)
     correlated = FigureItem(
         draw_autocorrelation(quantities, lags),
-        caption="Autocorrelation of each chain. The sooner it falls to zero, the more each draw counts.",
+        caption="Autocorrelation of each chain. The sooner it falls to zero, the more each draw adds.",
         alt=autocorrelation_in_words(quantities, most=lags),
     )
     parts = (
@@ -68,7 +68,7 @@ def chains(subject: Subject) -> Section | None:
 
 
 def traces(subject: Subject) -> FigureItem | None:
-    """Show traces and ranks of the worst parameters; return None if there are no chains."""
+    """Show traces and ranks of the worst parameters. Return None if there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     return _traced(subject, quantities) if quantities else None
 
@@ -91,7 +91,7 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
     moved = ", aligned where the symmetry moves them"
     aligned = moved if subject.diagnosis.is_shown_aligned else ""
     more = subject.view.num_chains - MOST_CHAINS
-    some = f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
+    some = f" Only the first {MOST_CHAINS} of {subject.view.num_chains} chains are plotted."
     return f"{which}{aligned}{density}.{some * (more > 0)}"
 
 
@@ -133,7 +133,7 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
 
 
 def sampler(subject: Subject) -> Section | None:
-    """Show pairs with divergences, and the energy; return None if there are no chains."""
+    """Show pairs with divergences, and the energy. Return None if there are no chains."""
     if not subject.diagnosis.has_chains:
         return None
     parts: list[Part] = list(findings(subject))
@@ -151,7 +151,7 @@ def sampler(subject: Subject) -> Section | None:
 
 
 def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
-    """Draw the share of draws at each tree depth, with bars at the limit in orange."""
+    """Plot the share of draws at each tree depth, with bars at the limit in orange."""
     values, counts = np.unique(depths.astype(np.int64), return_counts=True)
     shares = counts / counts.sum()
     figure, (axes,) = new_panels(
@@ -175,13 +175,13 @@ def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
 
 
 def _pairs(subject: Subject) -> FigureItem | None:
-    # Entries that differ most at divergent draws, otherwise the worst ones; first one entry of each variable.
+    # Prefer entries that differ most at divergent draws, or otherwise the worst entries, from different variables.
     diverging = subject.view.diverging
     candidates = list(subject.worst[:CANDIDATES])
     scalars = [name for name in subject.worst if variable_of(name) == name][:12]
     candidates = list(dict.fromkeys([*candidates, *scalars]))
     if diverging is not None and 1 < diverging.sum() < diverging.size:
-        apart = {}  # how far from even the ranks of draws that diverged are
+        apart = {}  # Deviation of the ranks of divergent draws from 1/2.
         for name, values in subject.several(candidates).items():
             ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
             apart[name] = abs(float(np.median(ranks[diverging])) - 0.5)
@@ -193,7 +193,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     if len(quantities) < 2:
         return None
     first = next(iter(quantities.values()))
-    kept = np.zeros(first.shape[1], bool)  # every k-th draw, and each that diverged up to as many
+    kept = np.zeros(first.shape[1], bool)  # Every k-th draw, and about as many divergent ones.
     kept[:: max(1, -(-first.size // POINTS))] = True
     if diverging is not None:
         there = np.flatnonzero(diverging.any(axis=0))
@@ -204,7 +204,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     scaled = f"; the scale of {listed(logs)} is logarithmic" if logs else ""
     marked = "Divergences were not recorded"
     if diverging is not None:
-        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked by crosses"
+        several = f"{format_number(int(diverging.sum()))} divergent draws are marked by crosses"
         marked = several if diverging.any() else "No draw diverged"
     return FigureItem(
         figure,
@@ -220,14 +220,14 @@ def _energy(subject: Subject) -> FigureItem | None:
     judged = energy_in_words(subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi)
     return FigureItem(
         draw_energy(energy),
-        caption="The energy, and its change from draw to draw. If the changes spread much less than the energy, the "
-        f"sampler explores the tails too slowly. {judged}",
+        caption="The energy, and its change from draw to draw. If the changes vary much less than "
+        f"the energy, the sampler explores the tails too slowly. {judged}",
         alt=judged,
     )
 
 
 def fits(subject: Subject) -> Section | None:
-    """Show the ELBO or the training loss of a fit; return None for Markov chains."""
+    """Show the ELBO or training loss of a fit. Return None if there is nothing to show."""
     items = [
         item
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
@@ -240,14 +240,14 @@ def fits(subject: Subject) -> Section | None:
 
 
 def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
-    """Draw the ELBO of all variational fits that recorded one."""
+    """Plot the ELBO of all variational fits that recorded it."""
     recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
     traces = {n: trace for n, trace in recorded.items() if trace is not None and trace[1].size}
     if not traces:
         return None
     return FigureItem(
         draw_elbo(traces),
-        caption="ELBO during optimisation. Larger is better; compare only fits of the same model.",
+        caption="ELBO during optimisation. Larger is better. Compare only fits of the same model.",
         alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
     )
 
@@ -265,7 +265,8 @@ def _loss(subject: Subject) -> FigureItem | None:
     low, high = (format_number(float(value)) for value in (np.nanmin(ends), np.nanmax(ends)))
     return FigureItem(
         draw_loss(loss),
-        caption=f"Training loss of {members} members, in nats an observation or as it was trained; smaller is better.",
+        caption=f"Training loss of {members} members, in nats per observation or as used in training. Smaller is "
+        "better.",
         alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
         f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
         f"{format_number(loss.shape[1])} epochs.",

@@ -1,4 +1,4 @@
-"""The report on posteriors, written to a file or shown in a notebook."""
+"""Reports on posteriors, written to a file or shown in a notebook."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def posterior_report(
 ) -> Report:
     """Build the report on one or more posteriors.
 
-    Arguments and errors are those of `report`; `posteriors` maps names to posteriors.
+    Arguments and errors are the same as for `report`, but `posteriors` must map names to posteriors.
 
     Returns
     -------
     Report
-        For one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost; a network's
-        predictions come first. For several: an answer each, the comparison, checks and cost. Both end with the origin
-        of the draws.
+        For one posterior: the answer, modes, labels, parameters, sampler, chains, predictions and cost. For a network,
+        predictions come first. For several posteriors: an answer for each, the comparison, checks and cost. Both end
+        with the origin of the draws.
     """
-    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+    from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
     if not posteriors:
         raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
@@ -104,12 +104,12 @@ def posterior_report(
 
 
 def answer_card(subject: Subject, *, named: bool) -> AnswerCard:
-    """Return the card that a page begins with."""
+    """Return the answer card for the top of the page."""
     return AnswerCard(subject.verdict, subject.name if named else "", tuple(key_figures(subject)))
 
 
 def key_figures(subject: Subject) -> list[Stat]:
-    """Return the key numbers of a posterior, aligned if its parameters are shown aligned."""
+    """Return the key figures of a posterior, after alignment if its parameters are shown aligned."""
     diagnosis, fit = subject.diagnosis, subject.diagnosis.variational
     chains, draws = diagnosis.num_chains, diagnosis.num_draws
     if subject.diagnosis.has_chains:
@@ -150,7 +150,7 @@ def key_figures(subject: Subject) -> list[Stat]:
 
 
 def sections_of(subject: Subject) -> list[Section | None]:
-    """Return the sections on one posterior; for a network, predictions come first, as weights say little."""
+    """Return the sections on one posterior. For a network, predictions come first, because weights say little."""
     parts = (modes, labels, fits, parameters, sampler, chains)
     is_network = subject.view.network is not None
     order = (predictions, *parts) if is_network else (*parts, predictions)
@@ -180,19 +180,19 @@ FRAME_HEIGHT = "42rem"
 
 @dataclass(frozen=True, eq=False)
 class InlineReport:
-    """A page that a notebook displays and `save` writes to a file.
+    """A page that notebooks display and that `save` writes to a file.
 
     Attributes
     ----------
     page : Report
-        The page's parts.
+        The parts of the page.
     """
 
     page: Report
 
     @cached_property
     def html(self) -> str:
-        """The HTML document."""
+        """The HTML document as a string."""
         return render(self.page)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -201,7 +201,7 @@ class InlineReport:
         Parameters
         ----------
         path : path
-            The HTML file.
+            The HTML file to write.
         force : bool
             Whether to replace an existing file.
 
@@ -213,13 +213,13 @@ class InlineReport:
         Raises
         ------
         OutputError
-            If the file exists and `force` is not set, or the folder is missing or not writable.
+            If the file exists and `force` is false, or if the folder is missing or not writable.
         """
         with claimed(path, force=force) as output:
             return put(self.html, output, force=force)
 
     def _repr_html_(self) -> str:
-        # A sandboxed frame, which cannot reach the notebook's page or styles.
+        # Use a sandboxed frame, which cannot access the page or styles of the notebook.
         frame = (
             '<iframe sandbox="allow-scripts" title="{}" srcdoc="{}" loading="lazy" '
             'style="width: 100%; height: {}; border: 1px solid #8884; border-radius: 8px"></iframe>'
@@ -227,7 +227,7 @@ class InlineReport:
         return str(Markup(frame).format(self.page.title, self.html, FRAME_HEIGHT))
 
     def __repr__(self) -> str:
-        return f"<report {self.page.title!r}: .save(path) writes it, a notebook shows it>"
+        return f"<report {self.page.title!r}: call .save(path) to write it, or display it in a notebook>"
 
 
 @overload
@@ -267,37 +267,37 @@ def report(
     truth: str | None = None,
     force: bool = False,
 ) -> Path | InlineReport:
-    """Make one self-contained page that says whether posteriors may be used and shows why.
+    """Make a self-contained page that says whether posteriors may be used, and shows why.
 
     Parameters
     ----------
     posteriors : posterior, or mapping of str to posterior
-        The posteriors, by their name on the page; a single one is called ``posterior``. Each in any form that
-        `ob.diagnose` takes.
+        The posteriors, by their names on the page, in any form that `ob.diagnose` accepts. A single posterior without a
+        name is called ``posterior``.
     path : path, optional
-        The HTML file; without it, the page is returned, for a notebook to show or to save later.
+        The HTML file to write. By default the page is returned, so that you can show it in a notebook or save it later.
     title : str
         Heading of the page.
     var_names : sequence of str, optional
-        Variables to report on; all by default.
+        Variables to include; all by default.
     symmetry : tuple of blocks, optional
-        The symmetry; by default the one that a posterior declares, or the one found in its draws.
+        The symmetry; by default the declared symmetry, or the symmetry found in the draws.
     truth : str, optional
-        The posterior that the others are compared with; by default the first.
+        Name of the posterior with which the others are compared; by default the first.
     force : bool
         Whether to replace an existing file.
 
     Returns
     -------
     pathlib.Path or InlineReport
-        The path of the file; or the page, which a notebook shows and `save` writes.
+        The path of the file or, without `path`, the page, which a notebook displays and `save` writes.
 
     Raises
     ------
     ValueError
-        If there is no posterior, one of them cannot be diagnosed, or `truth` is not one of them; the message names it.
+        If there is no posterior, one cannot be diagnosed (the message names it), or `truth` is not one of them.
     OutputError
-        If the file exists and `force` is not set, or the folder is missing or not writable.
+        If the file exists and `force` is false, or if the folder is missing or not writable.
 
     Examples
     --------
@@ -322,7 +322,7 @@ _JSON = ((schema.SETTINGS, "Settings"), (schema.VERSIONS, "Versions"), (schema.M
 
 
 def describe_run(name: str, posterior: Posterior) -> Provenance:
-    """List the recorded facts of one run: settings, seed, versions, machine, times."""
+    """List the recorded facts about one run: settings, seed, versions, machine and times."""
     view = as_view(posterior)
     facts = [(label, _text(view.attribute(key))) for key, label in _TEXT]
     facts.append(("Draws", f"{view.num_chains} × {format_number(view.num_draws)}"))
@@ -356,7 +356,7 @@ def describe_run(name: str, posterior: Posterior) -> Provenance:
 
 
 def program_section(subjects: Sequence[Subject]) -> Section | None:
-    """Show the programs of the posteriors, folded; return None if none was recorded."""
+    """Show the programs of the posteriors, folded. Return None if no program was recorded."""
     by_text: dict[str, list[str]] = {}
     for subject in subjects:
         if text := _text(subject.view.attribute(schema.PROGRAM)):
@@ -377,7 +377,7 @@ def _text(value: Any) -> str:
 
 
 def _listed(value: Any) -> str:
-    """Write parsed JSON in one line, a mapping as `name = value` pairs."""
+    """Write parsed JSON on one line, and mappings as `name = value` pairs."""
     if isinstance(value, dict):
         return ", ".join(f"{key} = {_plain(entry)}" for key, entry in value.items())
     return "" if value is None else _plain(value)
@@ -389,53 +389,54 @@ def _plain(value: Any) -> str:
 
 _DEFINITIONS = {
     "all": {
-        "Parameter": "One scalar entry of a variable. Indices count from 0, unless the file names them otherwise.",
-        "MCSE": "Monte Carlo standard error of the mean: the error of having finitely many draws.",
+        "Parameter": "One scalar entry of a variable. Indices count from 0 unless the file has other labels.",
+        "MCSE": "Monte Carlo standard error of the mean: the error that comes from having finitely many draws.",
     },
     "chains": {
         "R-hat": "Rank-normalised split R-hat: the spread of all draws, divided by the spread within half chains. It "
-        "is 1 if the chains agree; above 1.01 they do not. (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021.)",
+        "is near 1 if the chains agree; above 1.01 it is a warning. (Vehtari, Gelman, Simpson, Carpenter and "
+        "Bürkner 2021.)",
         "Bulk ESS, tail ESS": "Effective sample size: the number of independent draws that would estimate the centre "
-        "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. At least 100 a chain, or 400 in "
-        "all. (As above.)",
+        "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. It should be at least 100 per chain, "
+        "or 400 in total. (As above.)",
         "Divergences": "Draws whose simulated trajectory had a very large energy error. The posterior curves more "
-        "sharply there than the step size can follow, so draws near it may be missing.",
+        "sharply there than the step size can follow, so draws from that region may be missing.",
         "Tree depth, saturated": "A NUTS trajectory of depth k takes up to 2ᵏ − 1 leapfrog steps. Saturated "
         "trajectories were cut short at the limit.",
-        "E-BFMI": "Change of the energy from draw to draw, relative to its spread, for each chain. Below 0.3 the "
+        "E-BFMI": "Change of the energy from draw to draw, relative to its spread, for each chain. Below 0.3, the "
         "sampler explores the tails too slowly. (Betancourt 2016.)",
-        "ESS per second, per gradient": "The smallest bulk ESS over the seconds of sampling (without warmup, summed "
-        "over chains), and over the gradient evaluations of the kept draws.",
+        "ESS per second, per gradient": "The smallest bulk ESS, divided by the seconds of sampling (without warmup, "
+        "summed over chains) or by the gradient evaluations of the kept draws.",
     },
     "fits": {
-        "k-hat": "Shape of the tail of the importance ratios posterior / approximation, by Pareto smoothing. Above "
-        "min(1 − 1/log₁₀ S, 0.7), with S draws, weights cannot correct the approximation. (Yao, Vehtari, Simpson and "
-        "Gelman 2018.)",
-        "ELBO": "Evidence lower bound in nats. Larger is better; compare only fits of the same model.",
+        "k-hat": "Tail shape of the importance ratios (posterior / approximation), from Pareto smoothing. Above min(1 "
+        "− 1/log₁₀ S, 0.7), with S draws, weights cannot correct the approximation. (Yao, Vehtari, Simpson and Gelman "
+        "2018.)",
+        "ELBO": "Evidence lower bound in nats. Larger is better. Compare only fits of the same model.",
     },
     "aligned": {
         "Labelling, aligned": "Interchangeable components have no fixed names: draws that differ only in the order of "
-        "components are equivalent. Alignment puts all draws into one order.",
+        "components are equivalent. Alignment gives all draws the same order.",
         "Invariant": "A quantity that does not change when components are relabelled, such as their mean.",
     },
     "left out": {
-        "PSIS-LOO, elpd, Pareto k": "Log predictive density of each observation given all others, by Pareto smoothed "
-        "importance sampling. It is unreliable if k is above the limit. (Vehtari, Gelman and Gabry 2017.)"
+        "PSIS-LOO, elpd, Pareto k": "Log predictive density of each observation given all others, estimated by Pareto "
+        "smoothed importance sampling. It is unreliable if k is above the limit. (Vehtari, Gelman and Gabry 2017.)"
     },
     "predictions": {
         "RMSE": "Root mean squared error of the predictive mean, in the units of the target.",
         "Log score": "Mean over points of the log predictive density, averaged over draws inside the logarithm, in "
         "nats. Larger is better.",
         "Coverage, outside 95 %": "Share of points inside the central 50 % or 95 % predictive interval, and outside "
-        "the 95 % one. Ideal values are 0.5, 0.95 and 0.05.",
+        "the 95 % interval. Ideal values are 0.5, 0.95 and 0.05.",
         "Interval width": "Mean width of the central predictive interval. At equal coverage, narrower is better.",
     },
 }
-"""Terms, their meanings, and the pages that need them."""
+"""Definitions of terms, grouped by the pages that need them."""
 
 
 def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
-    """Return the definitions that a page needs."""
+    """Return the definitions of the terms that a page uses."""
     views = [subject.view for subject in subjects]
     stand = {
         "all": True,

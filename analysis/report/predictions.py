@@ -1,4 +1,4 @@
-"""Report sections on predictive checks, leave-one-out and prior sensitivity, if their groups are stored."""
+"""Report sections on predictive checks, leave-one-out prediction and prior sensitivity."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..plots.predictive import check_in_words, checks_of, draw_checks
 from ..plots.results import draw_khat, khat_in_words
 
 MOST_VALUES = 2**22
-"""Largest number of values read from a group; from a larger one, every k-th draw is read."""
+"""Largest number of values read from a group. Only every k-th draw of a larger group is read."""
 VARIABLES = 3
-"""Largest number of variables shown."""
+"""Largest number of variables to show."""
 BANDS = 8
-"""Largest number of posteriors with a band."""
+"""Largest number of posteriors for which bands are plotted."""
 SENSITIVE = 20
 _STATISTICS: dict[str, Any] = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
 
 
 def predictions(subject: Subject) -> Section:
-    """Show scores, predictive checks, PSIS-LOO and sensitivity, and name missing groups."""
+    """Show predictive checks, PSIS-LOO and prior sensitivity, and name missing groups."""
     band = bands({subject.name: subject.view})
     parts: list[Part] = [band] if band is not None else []
     if (points := subject.diagnosis.points) is not None:
@@ -48,7 +48,7 @@ def predictions(subject: Subject) -> Section:
 
 
 def bands(views: Mapping[str, View]) -> FigureItem | None:
-    """Draw predictive bands of regression networks with one input and stored data; return None for other posteriors."""
+    """Plot predictive bands of regression networks with one input. Return None for other posteriors."""
     drawn = {name: view for name, view in views.items() if _can_be_drawn(view)}
     if not drawn:
         return None
@@ -59,7 +59,7 @@ def bands(views: Mapping[str, View]) -> FigureItem | None:
     data = Curve(x, np.asarray(y, float).reshape(len(x), -1)[:, 0]) if y is not None else None
     return FigureItem(
         draw_predictive_bands(made, data=data),
-        caption="Predictions with noise along the input, and the data: mean, 50 % and 95 % bands.",
+        caption="Predictions with noise as a function of the input, and the data: mean, 50 % and 95 % bands.",
         alt=" ".join(band_in_words(name, band, data) for name, band in made.items()),
     )
 
@@ -67,7 +67,7 @@ def bands(views: Mapping[str, View]) -> FigureItem | None:
 def _can_be_drawn(view: View) -> bool:
     if view.network is None or view.x is None:
         return False
-    from onebasin.models.networks.likelihood import Gaussian  # here: it loads JAX
+    from onebasin.models.networks.likelihood import Gaussian  # Imported late, because it loads JAX.
 
     model, x = view.network, view.x
     return (
@@ -79,7 +79,7 @@ def _can_be_drawn(view: View) -> bool:
 
 
 def _missing(subject: Subject) -> str:
-    """Name the groups that would have to be stored for further plots."""
+    """Name the groups that must be stored for further plots."""
     there = {name for name in _GROUPS if subject.view.group(name) is not None}
     wanted = {
         "predictive checks": (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA),
@@ -95,7 +95,7 @@ def _missing(subject: Subject) -> str:
             why = "; ".join(f"{n}: {str(reasons[n]).rstrip('.')}" for n in absent if n in reasons)
             store = f"store {' and '.join(f'`{name}`' for name in absent)}"
             lines.append(f"{what} ({why or store})")
-    told = f"Not shown, because the file has no groups for them: {'; '.join(lines)}."
+    told = f"Not shown, because the file lacks the required groups: {'; '.join(lines)}."
     return told if lines else ""
 
 
@@ -104,7 +104,7 @@ _GROUPS = (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA, *_LOGS)
 
 
 def _checks(subject: Subject) -> Iterator[Part]:
-    """Compare predicted data sets and their statistics with the observed data, or say why this is impossible."""
+    """Compare predicted data sets and their statistics with the observed data, or say why this is not possible."""
     if any(subject.view.group(name) is None for name in _GROUPS[:2]):
         return
     try:
@@ -131,16 +131,13 @@ def _checks(subject: Subject) -> Iterator[Part]:
         Column("95 %", unit="predicted"),
         Column("share", decimals=2, unit="predicted above"),
     )
-    caption = (
-        "Statistics of the observed and the predicted data. A share near 0 or 1 means that the model does not "
-        "fit."
-    )
+    caption = "Statistics of the observed and predicted data. A share near 0 or 1 means that the model does not fit."
     yield Table(columns, tuple(rows), caption)
 
 
 def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
-    efficiency = 1.0  # effective draws a draw, as PSIS asks for
+    efficiency = 1.0  # Effective draws per draw, which PSIS needs.
     if subject.diagnosis.has_chains and not known.empty:
         efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
     try:
@@ -165,7 +162,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     every = -(-variable.sizes["draw"] // values.sizes["draw"])
     masked = values[0, 0].size - khat.size
     left = f" {masked} masked observations are left out." if masked else ""
-    part = f"{left} Computed from every {every}th draw." if every > 1 else left
+    part = f"{left} Only every {every}th draw is used." if every > 1 else left
     yield Table(
         ("PSIS-LOO", Column("estimate"), Column("standard error")),
         rows,
@@ -173,14 +170,14 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     )
     names = names_of(elpd.elpd_i)
     told = khat_in_words(khat, names, limit)
-    caption = f"Pareto k of every observation of `{name}`. {told}"
+    caption = f"Pareto k for every observation of `{name}`. {told}"
     yield FigureItem(draw_khat(khat, limit, names), caption=caption, alt=told)
 
 
 _MATTERS = 0.05
-"""Sensitivity above which a parameter depends on the prior or the likelihood (Kallioinen and others 2024)."""
+"""Sensitivity above which a parameter depends on the prior or likelihood (Kallioinen and others 2024)."""
 _STATED = {"lprior", "log_prior"}
-"""Names of a program's own log prior, which defines what to scale."""
+"""Names under which a program can store its log prior to define what is scaled."""
 
 
 def _sensitivity(subject: Subject) -> Iterator[Part]:
@@ -195,14 +192,14 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     scaled = _scaled(prior)
     chosen = _common_draws(subject, prior, likelihood)
     if chosen is None:
-        yield "No power-scaling sensitivity: the groups do not record which of the posterior's draws they hold."
+        yield ("No power-scaling sensitivity: the groups do not record which draws they contain.")
         return
     if not scaled:
         yield (
             f"No power-scaling sensitivity: the group `{schema.LOG_PRIOR}` does not say which of "
-            f"{listed(list(map(str, prior.data_vars)))} are at the top level of the model. Scaling the priors of a "
-            "hierarchy's latent variables would flag parameters that are fine. Store the log density of the top-level "
-            "priors alone, as `lprior`."
+            f"{listed(list(map(str, prior.data_vars)))} are at the top level of the model. Scaling the priors of "
+            "latent variables in a hierarchy would flag parameters that are fine. Store only the log density of the "
+            "top-level priors, as `lprior`."
         )
         return
     names = subject.worst[: 3 * SENSITIVE]
@@ -212,7 +209,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
-        totals = {}  # over all that is not a draw
+        totals = {}  # Sums over all other axes.
         for name in map(str, group.data_vars):
             values = group[name].transpose(*schema.SAMPLE_DIMS, ...)[:, places].values
             flat = np.asarray(values, dtype=np.float64).reshape(*values.shape[:2], -1)
@@ -233,20 +230,15 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     for name, of_prior, of_likelihood in numbers[:SENSITIVE]:
         said = TableCell("prior and data may disagree", "warn")
         if of_prior < _MATTERS:
-            said = TableCell("as it should be")
+            said = TableCell("as expected")
         elif of_likelihood < _MATTERS:
             said = TableCell("strong prior or weak data", "warn")
         rows.append((f"`{name}`", of_prior, of_likelihood, said))
     yield Table(
-        (
-            "parameter",
-            Column("prior", decimals=3),
-            Column("likelihood", decimals=3),
-            "what it says",
-        ),
+        ("parameter", Column("prior", decimals=3), Column("likelihood", decimals=3), "meaning"),
         tuple(rows),
-        f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how far each parameter moves when "
-        f"the weight of the likelihood, or of the priors of {listed(scaled)}, changes. From {_MATTERS} on it matters.",
+        f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how much each parameter changes with "
+        f"the weight of the likelihood, or of the priors of {listed(scaled)}. Values of {_MATTERS} or more matter.",
     )
     if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
         yield Note(
@@ -256,12 +248,12 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
 
 
 def dataset_of(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Put arrays (chain, draw) into a dataset."""
+    """Make a dataset of arrays (chain, draw)."""
     return xr.Dataset({name: (schema.SAMPLE_DIMS, values) for name, values in variables.items()})
 
 
 def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
-    """Return the names of the top-level priors; none if the model's levels are unknown."""
+    """Return the names of the top-level priors, or () if the levels of the model are unknown."""
     names = tuple(map(str, prior.data_vars))
     told = schema.decode(prior.attrs, schema.TOP_LEVEL)
     if isinstance(told, list):
@@ -271,7 +263,7 @@ def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
 
 
 def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:
-    """Return, for each group, the positions of the draws that all groups share; None if these are unknown."""
+    """Return, for each group, the positions of the draws that all groups share, or None if unknown."""
     numbers = [
         each["draw"].values if "draw" in each.coords else np.arange(each.sizes["draw"])
         for each in (subject.view.posterior, *groups)

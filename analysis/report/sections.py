@@ -1,6 +1,6 @@
 """Report sections on parameters, labels and modes of one posterior, and on several posteriors.
 
-A section is None if there is nothing to show.
+Functions return None instead of a section if there is nothing to show.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 IN_FOREST = 24
 """Largest number of parameters in the forest plot."""
 DRAWS = 2000
-"""Largest number of draws per chain used for intervals."""
+"""Largest number of draws per chain used to compute intervals."""
 
 _KINDS = {
     "parameter": "Parameters",
@@ -49,7 +49,7 @@ _KINDS = {
 
 
 def parameters(subject: Subject) -> Section:
-    """Tabulate all parameters by variable, and draw intervals of the first ones."""
+    """Tabulate all parameters by variable, and plot intervals of the first ones."""
     parts: list[Part] = []
     diagnosis, table = subject.diagnosis, subject.diagnosis.shown
     constant = [name for name in diagnosis.constants if name in table.index]
@@ -97,11 +97,11 @@ INVARIANTS = 12
 
 
 def labels(subject: Subject) -> Section | None:
-    """Show a posterior before and after alignment; return None if there is no symmetry."""
+    """Show a posterior before and after alignment. Return None if there is no symmetry."""
     aligned = subject.diagnosis.aligned
     if aligned is None or subject.aligned_draws is None:
         return None
-    # Joined modes have one labelling each, and aligning them again would mix the modes.
+    # Joined modes have one labelling each, so aligning the draws again would mix modes.
     if subject.verdict.answer == "usable" and modes_of(subject.view) is not None:
         return None
     rule, *happened = aligned.sentences
@@ -134,15 +134,15 @@ def labels(subject: Subject) -> Section | None:
 
 
 DRAWN = 4000
-"""Largest number of points drawn."""
+"""Largest number of points to plot."""
 LOOKED_AT, CANDIDATES = 500, 40
-"""Number of parameters whose separation of modes is computed, and number tried in pairs."""
+"""Number of parameters for which the separation of modes is computed, and number of these tried in pairs."""
 SMALL = math.log(1e-4)
 """Log weight below which a weight is written as a power of ten."""
 
 
 def modes(subject: Subject) -> Section | None:
-    """Show the modes of a joined posterior; return None for others."""
+    """Show the modes of a joined posterior. Return None for other posteriors."""
     found = modes_of(subject.view)
     if found is None:
         return None
@@ -161,9 +161,9 @@ def modes(subject: Subject) -> Section | None:
     table = Table(
         columns,
         tuple(_row(found, number) for number in range(found.count)),
-        caption="Modes, the heaviest first. Log evidence: a mode with all its copies under the symmetry. Starts: "
-        f"the number of starts, of {found.starts}, that led to the mode. R-hat: the largest of the mode's chains. "
-        "Strays: the share of their draws in other modes.",
+        caption="Modes, the heaviest first. Log evidence: of a mode with all its copies under the "
+        f"symmetry. Starts: the number of the {found.starts} starts that led to the mode. R-hat: the largest between "
+        "the mode's chains. Strays: the share of their draws in other modes.",
     ).without_empty_columns()
     figure = _figure(subject, found)
     return Section("Modes", text=text, parts=(table, *([figure] if figure else [])))
@@ -201,12 +201,12 @@ def _weight(found: ModesSummary, number: int) -> str:
 
 
 def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
-    """Draw the two parameters that separate the modes best; return None if all draws are in one mode."""
+    """Plot the two parameters that separate the modes best. Return None if all draws are in one mode."""
     of = subject.view.stat(schema.MODE)
     if of is None or len(np.unique(of)) < 2:
         return None
     quantities = subject.several(subject.worst[:LOOKED_AT])
-    # Squared distances between the means of two modes, divided by their mean variance.
+    # Compute squared distances between the means of two modes, divided by the mean variance of modes.
     apart = {}
     for name, values in quantities.items():
         parts = [values[of == k] for k in np.unique(of)]
@@ -218,7 +218,7 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
     likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
     if len(likely) < 2:
         return None
-    # The best pair has the largest distance between the two closest modes.
+    # The best pair of parameters has the largest distance between the two closest modes.
     x, y = max(combinations(likely, 2), key=lambda pair: (apart[pair[0]] + apart[pair[1]]).min())
     first, second = quantities[x], quantities[y]
     step = -(-of.size // DRAWN)
@@ -231,7 +231,7 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
         (a, c), (b, d) = points[name].mean(axis=0), points[name].std(axis=0)
         a, b, c, d = (format_number(float(value)) for value in (a, b, c, d))
         told.append(f"{name}: {x} {a} ± {b}, {y} {c} ± {d}")
-    counted = "; each mode has draws in proportion to its weight" if found.known else ""
+    counted = "; modes have draws in proportion to their weights" if found.known else ""
     return FigureItem(
         draw_modes(points, x_label=x, y_label=y),
         caption=f"`{x}` and `{y}`, which separate the modes best, with one colour for each mode{counted}.",
@@ -240,10 +240,10 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
 
 
 OVERLAID = 8
-"""Number of parameters whose densities are drawn."""
+"""Number of parameters whose densities are plotted."""
 MOST_POSTERIORS = len(CHAIN_COLOURS)
 DENSITY_DRAWS = 2000
-"""Largest number of draws per chain used for a density."""
+"""Largest number of draws per chain used to estimate a density."""
 
 
 def several(
@@ -255,7 +255,7 @@ def several(
 ) -> tuple[Section | None, ...]:
     """Compare two or more posteriors with one of them, `truth`.
 
-    By default, the symmetry is the one that the truth declares, and all variables are compared.
+    By default, use the symmetry declared by the truth and compare all variables.
     """
     views = {subject.name: subject.view for subject in subjects}
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
@@ -263,8 +263,7 @@ def several(
     aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
     after = f" Aligned draws are judged for {listed(aligned)}." if aligned else ""
     health = health_table(
-        diagnoses,
-        caption=f"Can the draws be trusted?{after} A dash marks a check that does not apply.",
+        diagnoses, caption=f"Checks of the draws.{after} A dash means that a check does not apply."
     )
     item = elbo_figure(views)
     optimisation = None if item is None else Section("Optimisation", figures=(item,))
@@ -272,7 +271,7 @@ def several(
 
 
 def one_of_several(subject: Subject) -> Section:
-    """Tabulate the parameters of one of several posteriors, and show traces of the worst."""
+    """Tabulate the parameters of one of several posteriors, and show traces of the worst parameters."""
     diagnosis = subject.diagnosis
     parts: list[Part] = [
         Note(text, check.flag)
@@ -300,7 +299,7 @@ def _compared(
     symmetry: Symmetry | None,
     var_names: Sequence[str] | None,
 ) -> Section:
-    from ..compare.compare import compare  # here: it loads JAX
+    from ..compare.compare import compare  # Imported late, because it loads JAX.
 
     title = f"Compared with {truth}"
     try:
@@ -308,7 +307,7 @@ def _compared(
             views, truth=truth, symmetry=symmetry, var_names=var_names, diagnoses=diagnoses
         )
     except ValueError as error:
-        return Section(title, notes=(Note(f"The posteriors are not compared: {error}", "warn"),))
+        return Section(title, notes=(Note(f"The posteriors are not comparable: {error}", "warn"),))
     parts: list[Part] = [*comparison.sentences]
     parts += [Note(text, "warn") for text in comparison.warnings]
     parts.append(comparison_table(comparison))
@@ -324,7 +323,7 @@ def _compared(
 def marginals(
     views: Mapping[str, View], truth: str, frame: CommonFrame | None
 ) -> FigureItem | None:
-    """Draw densities of the parameters whose medians differ most, in one labelling."""
+    """Plot densities of the parameters whose medians differ most, in a common labelling."""
     if frame is None:
         return None
     chosen = {truth: views[truth]} | dict(views)
@@ -333,7 +332,7 @@ def marginals(
         try:
             draws[name] = frame.align(view).draws(tuple(frame.shapes), finite=False)
         except ValueError:
-            continue  # the comparison reports a different parametrisation
+            continue  # The comparison already reports this.
     shown = dict(list(draws.items())[:MOST_POSTERIORS])
     if len(shown) < 2:
         return None
@@ -352,7 +351,7 @@ def marginals(
     }
     panels = {n: [density(each[n]) for each in quantities.values()] for n in names}
     figure = draw_curves(panels, tuple(quantities), height=1.7)
-    total, labels = len(common), "" if frame.alignment is None else ", in one labelling"
+    total, labels = len(common), "" if frame.alignment is None else ", in a common labelling"
     which = "All" if len(names) == total else f"The {len(names)} of {total} that differ most"
     told = []
     for name in names:
@@ -370,7 +369,7 @@ def marginals(
 
 
 def _spreads(draws) -> dict[str, tuple[float, float]]:
-    """Return the median and the spread of every parameter that varies."""
+    """Return the median and spread of every parameter that varies."""
     places: dict[str, tuple[float, float]] = {}
     for part, values in zip(draws.parts(), draws.blocks(), strict=True):
         flat = values.reshape(-1, values.shape[2])

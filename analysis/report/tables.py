@@ -1,4 +1,4 @@
-"""Tables of diagnoses, parameters and comparisons, with flags by the limits of the diagnosis."""
+"""Tables of diagnoses, parameters and comparisons, with flags that follow the limits of the diagnosis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
 from ..summaries.sampler import NAN
 
-# Columns that nearly repeat another are left out, because a terminal is narrow.
+# Columns that nearly repeat another column are left out, because terminals are narrow.
 _COMPARED = {
     "agreement": Column("agreement", decimals=3),
     "total_variation": Column("total variation", decimals=3, unit="halved"),
@@ -41,7 +41,7 @@ _COMPARED = {
 
 
 def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
-    """Tabulate the checks of each posterior."""
+    """Tabulate the checks of posteriors, one row each."""
     limits = {
         column: tuple(
             {limit for each in diagnoses.values() for limit in each.numbers.limits_of(column)}
@@ -68,7 +68,7 @@ def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Ta
 
 
 def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
-    """Tabulate the cost of each posterior."""
+    """Tabulate the cost of posteriors, one row each."""
     columns = (
         "posterior",
         Column("wall time", unit="s"),
@@ -95,7 +95,7 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
 
 
 def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
-    """Tabulate the worst R-hat and ESS of raw draws, aligned draws and invariant quantities."""
+    """Tabulate the worst R-hat and ESS of raw draws, of aligned draws and of label-free quantities."""
     moved = diagnosis.raw.parameters.reindex(diagnosis.aligned.parameters.index)
     rows: list[tuple[str, float | None, float | None, float | None]] = [
         ("raw, moved parameters", *_worst(moved)),
@@ -113,7 +113,7 @@ def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Tabulate a comparison, with a row for each posterior."""
+    """Tabulate a comparison, with one row per posterior."""
     names = [str(name) for name in comparison.table.columns if name in _COMPARED]
     rows = tuple(
         (f"{name} (truth)" if name == comparison.truth else name, *(row[c] for c in names))
@@ -124,11 +124,11 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 MEANS = 20
-"""Number of parameters whose means are shown."""
+"""Number of parameters whose means are tabulated."""
 
 
 def means_table(comparison: Comparison, most: int = MEANS) -> Table | None:
-    """Tabulate the means that differ most, in the model's order; return None for networks."""
+    """Tabulate the means that differ most, in the order of the model. Return None for networks."""
     table = comparison.means
     if table.empty:
         return None
@@ -164,7 +164,7 @@ def means_table(comparison: Comparison, most: int = MEANS) -> Table | None:
         for r in table.index
         if r in shown
     )
-    more = f"; the {most} of {len(table)} parameters that differ most" if len(table) > most else ""
+    more = f"; {most} of {len(table)} parameters, which differ most" if len(table) > most else ""
     half = f" ({comparison.truth}: second half of its chains only)" if comparison.halved else ""
     return Table(tuple(columns), rows, f"Posterior means and sds{half}{more}")
 
@@ -195,7 +195,7 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
 
     lp = NAN if sampler is None else sampler.lp_rhat
     lp_outcome = diagnosis.outcome_of("log density")
-    # The log density has an R-hat and an ESS that are judged separately.
+    # The check of the log density covers R-hat and ESS, but only R-hat is shown here.
     if not math.isnan(lp):
         lp_outcome = diagnosis.limits.outcome("rhat", lp)
     return (
@@ -214,7 +214,7 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
 
 
 OPEN = 16
-"""Largest number of rows of a table whose groups start unfolded."""
+"""Largest number of rows in a table whose groups start unfolded."""
 
 _BEFORE = "rhat_before"
 """Name of the column with R-hat before alignment."""
@@ -233,7 +233,7 @@ _PLACES = {
 def quantity_table(
     diagnosis: Diagnosis, table: pd.DataFrame, *, heading: str, caption: str
 ) -> Table:
-    """Tabulate quantities in the table's order, flagged as in the diagnosis."""
+    """Tabulate quantities in the order of the table, with the flags of the diagnosis."""
     rows = tuple(_rows(diagnosis, table))
     return Table(_columns(diagnosis, table, heading), rows, caption).without_empty_columns()
 
@@ -241,9 +241,9 @@ def quantity_table(
 def grouped_table(
     diagnosis: Diagnosis, table: pd.DataFrame, *, raw: pd.DataFrame | None = None, caption: str
 ) -> Table:
-    """Tabulate parameters by variable; the entries of an array fold under a row for the variable.
+    """Tabulate parameters by variable. The entries of an array fold under a row for the variable.
 
-    Numbers are flagged as in the diagnosis. If `raw`, the table before alignment, is given, its R-hat has a column.
+    Numbers have the flags of the diagnosis. Given `raw`, the table before alignment, add a column with its R-hat.
     """
     if raw is not None:
         table = table.assign(**{_BEFORE: raw["rhat"].reindex(table.index)})
@@ -285,7 +285,7 @@ def _rows(diagnosis: Diagnosis, table: pd.DataFrame) -> Iterator[Row]:
 
 
 def _heading(diagnosis: Diagnosis, variable: str, table: pd.DataFrame) -> Row:
-    """Return a row with the variable's worst numbers and its number of entries."""
+    """Return a row with the worst numbers of a variable and its number of entries."""
     entries = f"{format_number(len(table))} entries; worst shown"
     worst = {c: Extreme.of(table[c], smallest=c != "rhat").value for c in DECIMALS}
     judged = (_judged(diagnosis, c, value, str(table.index[0])) for c, value in worst.items())
@@ -301,10 +301,10 @@ def _heading(diagnosis: Diagnosis, variable: str, table: pd.DataFrame) -> Row:
 
 
 def _judged(diagnosis: Diagnosis, column: str, value: float, entry: str) -> TableCell:
-    """Flag a number only if it is bad, because many ticks would hide a single cross."""
+    """Flag a number only if it does not pass, because many ticks would hide a single cross."""
     if np.isnan(value):
         return TableCell(None)
-    if not diagnosis.has_chains:  # independent draws: their number says nothing about quality
+    if not diagnosis.has_chains:  # The ESS of independent draws does not show quality.
         return TableCell(float(value))
     outcome = diagnosis.numbers.outcome(column, value, entry)
     return TableCell(float(value), "" if outcome == "passed" else FLAGS[outcome])

@@ -1,1 +1,1 @@
-"""Reading posteriors: draws, parameters, what the sampler recorded, variational fits."""
+"""Summaries of posteriors: parameters, statistics of the sampler, and variational fits."""

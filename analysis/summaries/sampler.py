@@ -1,10 +1,10 @@
-"""The records of a run: divergences, trees, energy, acceptance, cost, and modes.
+"""Statistics recorded by a run: divergences, trees, energy, acceptance, cost and modes.
 
-Names and units are those of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog step of a kept
-draw). A statistic that was not recorded, or is NaN in every draw, is None or NaN, never zero. Values that are not
-finite are counted, and left out of counts and of the depth of trees. A height is the mean log density of a chain, in
-nats. Two heights differ if their difference exceeds their Monte Carlo errors and one nat, because in long chains a
-tenth of a nat is significant.
+Names and units follow docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog step of a kept draw). A
+statistic that was not recorded, or is NaN in every draw, is None or NaN, never zero. Values that are not finite are
+counted separately and left out of other counts and of tree depths. The height of a chain is its mean log density in
+nats. Two heights differ if their difference exceeds both their Monte Carlo errors and one nat, because in long chains
+even a tenth of a nat is significant.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from .summary import bulk_ess, rhats
 
 NAN = math.nan
 SAME = 0.01
-"""Standard deviations by which equal starts may differ: the tolerance of an optimiser."""
+"""Largest difference of equal starts, in standard deviations, which allows for the tolerance of an optimiser."""
 ERRORS = 4.5
-"""Monte Carlo errors above which heights differ; large, because the error from an ESS of 30 is uncertain."""
+"""Number of Monte Carlo errors above which heights differ. Errors from an ESS of 30 are uncertain, so it is large."""
 NATS = 1.0
-"""Nats above which heights differ."""
+"""Difference in nats above which heights differ."""
 JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
-"""Statistics in which values that are not finite are counted."""
+"""Statistics for which values that are not finite are counted."""
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The violation of an identity by the draws, over all coordinates of the unconstrained space."""
+    """Bounds on the violation of an identity by the draws, over all coordinates of the unconstrained space."""
 
-    coordinate: str  # with the largest violation beyond Monte Carlo error
-    least: float  # the largest certain violation
-    most: float  # the largest possible violation
+    coordinate: str  # Coordinate with the largest certain violation.
+    least: float  # The largest certain violation.
+    most: float  # The largest possible violation.
 
 
 @dataclass(frozen=True)
 class BiasBounds:
-    """Bounds on the draws' bias from gradients of the log density (`inference/microcanonical/dynamics.py`)."""
+    """Bounds on the bias of the draws, from gradients of the log density (`inference/microcanonical/dynamics.py`)."""
 
-    shift: Distance  # of means, in standard deviations of a coordinate given the others
-    spread: Distance  # of variances, relative
+    shift: Distance  # Of means, in conditional standard deviations.
+    spread: Distance  # Of variances, as relative errors.
 
 
 @dataclass(frozen=True)
@@ -59,41 +59,41 @@ class SamplerSummary:
     Attributes
     ----------
     divergences, divergences_per_chain : int or None, tuple of int
-        Divergent transitions among the kept draws, of all chains and of each.
+        Number of divergent transitions among the kept draws, in total and per chain.
     divergence_share : float
-        The same as a share of all draws.
+        The total as a share of all draws.
     mean_tree_depth : float
         Mean tree depth of NUTS.
     deepest_tree, max_tree_depth : int or None
-        The deepest tree, and the limit.
+        Depth of the deepest tree, and the limit.
     reached_max_treedepth, reached_max_treedepth_share : int or None, float
-        Draws whose tree reached that limit, and their share.
+        Number of draws whose tree reached that limit, and their share.
     bfmi : tuple of float
         E-BFMI of each chain.
     acceptance_rate, acceptance_per_chain : float, tuple of float
-        Mean acceptance statistic.
+        Mean acceptance statistic, overall and per chain.
     step_size : tuple of float
         Step size of each chain at its last draw.
     lp_means, lp_errors, lp_rhat, lp_ess : tuple of float, tuple of float, float, float
-        Mean log density of each chain with its Monte Carlo error, in nats; R-hat and bulk ESS of the log density.
+        Mean log density of each chain and its Monte Carlo error, in nats; R-hat and bulk ESS of the log density.
     stuck_chains : tuple of int
-        Chains (counted from 0) whose log density, or failing that energy, and draws never changed.
+        Chains (counted from 0) whose draws and log density (or energy, if there is no `lp`) never changed.
     sampled : bool
-        False if draws vary and neither log density nor energy ever does.
+        False if draws vary although log density and energy never do.
     not_finite : dict of str to tuple of int
-        Numbers of values that are not finite, by statistic and chain.
+        Number of values that are not finite, by statistic and chain.
     energy_variance : float
-        Mean squared energy error of a step per parameter of unadjusted microcanonical dynamics; otherwise NaN.
+        Mean squared energy error per step and parameter of unadjusted microcanonical dynamics; otherwise NaN.
     identities : BiasBounds or None
-        Bounds on the bias of such dynamics.
+        Bounds on the bias of unadjusted microcanonical dynamics.
     gradient_evaluations : int or None
-        Leapfrog steps of the kept draws.
+        Number of leapfrog steps of the kept draws.
     sampling_seconds, warmup_seconds : float
-        Seconds, summed over chains.
+        Time in seconds, summed over chains.
     restarts : tuple of tuple of int
-        The draws of each chain, from 0, at which a new random stream began; empty if no chain has several streams.
+        The draws of each chain, counted from 0, at which a new random stream began; empty if there are none.
     identical_starts : bool
-        Whether several chains are known to have started at one point.
+        Whether several chains are known to have started at the same point.
     """
 
     divergences: int | None = None
@@ -125,12 +125,12 @@ class SamplerSummary:
 
     @property
     def min_bfmi(self) -> float:
-        """Smallest E-BFMI; NaN if it is unknown for a chain."""
+        """Smallest E-BFMI; NaN if it is unknown for some chain."""
         return float(np.min(self.bfmi)) if self.bfmi else NAN
 
 
 def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
-    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC."""
+    """Summarise the group `sample_stats` and the cost attributes of an MCMC posterior."""
     found: dict[str, Any] = {**_trees(view), **_movement(view, draws), "not_finite": {}}
     for name in JUDGED:
         values = recorded(view, name)
@@ -138,14 +138,14 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         if sum(bad):
             found["not_finite"][name] = tuple(int(count) for count in bad)
     if (values := recorded(view, schema.DIVERGING)) is not None:
-        diverging = values > 0  # NaN counts as not finite, not as a divergence
+        diverging = values > 0  # NaN is not a divergence.
         found["divergences_per_chain"] = tuple(int(count) for count in diverging.sum(axis=1))
         found["divergences"] = sum(found["divergences_per_chain"])
         found["divergence_share"] = float(diverging.mean())
     if (energy := recorded(view, schema.ENERGY)) is not None:
         found["bfmi"] = energy_bfmi(energy)
     if (lp := recorded(view, schema.LP)) is not None:
-        with np.errstate(invalid="ignore"):  # both infinities in one chain
+        with np.errstate(invalid="ignore"):  # A chain may have both infinities.
             found["lp_means"] = _floats(lp.mean(axis=1))
         found["lp_rhat"] = float(rhats(lp[..., None])[0])
         found["lp_errors"] = _floats(mean_errors(lp)) if np.isfinite(lp).all() else ()
@@ -172,12 +172,12 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
 
 
 def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
-    """Return the draws of each chain at which a new random stream began; empty if not recorded."""
+    """Return the draws of each chain at which a new random stream began, or () if not recorded."""
     return tuple(tuple(map(int, draws)) for draws in view.parsed(schema.RESTARTS) or ())
 
 
 def starts_are_identical(view: View) -> bool:
-    """Check whether several chains are recorded to have started at one point."""
+    """Check whether there are several chains with the same recorded start."""
     starts = view.group(schema.STARTS)
     if starts is None or starts.sizes.get("chain", 1) < 2:
         return False
@@ -190,7 +190,7 @@ def starts_are_identical(view: View) -> bool:
 
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
-    """Name the chains that continued with a new random stream, and the draws before it; empty without any."""
+    """Name the chains that continued with a new random stream, and after how many draws. Return "" if none did."""
     return ", ".join(
         f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
         for number, draws in enumerate(restarts)
@@ -199,7 +199,7 @@ def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
 
 
 def recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
-    """Return a statistic, or None if it was not recorded: missing, or NaN in every draw."""
+    """Return a statistic, or None if it is missing or NaN in every draw."""
     values = view.stat(name)
     return None if values is None or np.isnan(values).all() else values
 
@@ -222,42 +222,42 @@ def _trees(view: View) -> dict:
 
 
 def mean_errors(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
-    """Return the Monte Carlo error of each chain's mean; 0 if a chain never varies."""
+    """Return the Monte Carlo error of each chain's mean, which is 0 if the chain never varies."""
     ess = bulk_ess(values.T[None])
     return np.nan_to_num(values.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
 
 
 @dataclass(frozen=True)
 class Heights:
-    """Mean log densities by chain with their errors, and the pair of chains that differs most in errors."""
+    """Mean log densities by chain with their errors, and the pair of chains that differs most clearly."""
 
     means: tuple[float, ...]
     errors: tuple[float, ...]
     lowest: int = 0
     highest: int = 0
-    unlike: bool = False  # the pair differs by more than its errors and one nat
+    unlike: bool = False  # Whether the pair differs.
 
     @property
     def gap(self) -> tuple[float, float]:
-        """Difference of the pair, and its Monte Carlo error."""
+        """The difference between the two chains and its Monte Carlo error."""
         low, high = self.lowest, self.highest
         error = float(np.hypot(self.errors[low], self.errors[high]))
         return self.means[high] - self.means[low], error
 
     @property
     def gap_is_seen(self) -> bool:
-        """Check whether the highest and the lowest differ by more than their errors."""
+        """Check whether the highest and lowest heights differ by more than their errors."""
         both = math.sqrt(2) * max(self.errors)
         return max(self.means) - min(self.means) > ERRORS * both
 
     def apart(self, than: str = "below") -> str:
-        """Write the difference of the pair with its error."""
+        """Describe the difference between the two chains, with its error."""
         gap, error = self.gap
         return f"chain {self.lowest} lies {gap:.3g} ± {error:.1g} nats {than} chain {self.highest}"
 
 
 def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
-    """Compare chains' mean log densities, in units of their Monte Carlo errors."""
+    """Compare the chains' mean log densities, relative to their Monte Carlo errors."""
     mean, error = np.asarray(means, np.float64), np.asarray(errors, np.float64)
     apart = mean[:, None] - mean[None, :]
     both = np.hypot(error[:, None], error[None, :])
@@ -269,7 +269,7 @@ def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
 
 
 def _movement(view: View, draws: Draws) -> dict:
-    """Find chains that never move, and whether anything was sampled at all."""
+    """Find chains that never move, and check whether anything was sampled at all."""
     energy, lp = recorded(view, schema.ENERGY), recorded(view, schema.LP)
     height = lp if lp is not None else energy
     if height is None or height.shape[1] < 2:
@@ -298,32 +298,32 @@ def _floats(values: Float[np.ndarray, " chain"]) -> tuple[float, ...]:
 
 
 def energy_bfmi(energy: Float[np.ndarray, "chain draw"]) -> tuple[float, ...]:
-    """Return E-BFMI of each chain (Betancourt 2016, arXiv:1604.00695); NaN for a chain that never moves."""
+    """Return the E-BFMI of each chain (Betancourt 2016, arXiv:1604.00695), NaN if the chain never moves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         changes = np.square(np.diff(energy, axis=1)).mean(axis=1)
         return _floats(changes / energy.var(axis=1, ddof=1))
 
 
 MATTERS = 0.01
-"""Upper end of a weight's interval above which the mode's chains must agree."""
+"""Upper end of the interval of a mode's weight above which the mode's chains must agree."""
 APART = 1.05
 """R-hat within a mode above which its chains disagree."""
 LISTED = 4
-"""Most modes whose weights a sentence lists."""
+"""Maximum number of modes whose weights a sentence lists."""
 NEGLIGIBLE = 0.01
-"""Weight of all modes but the first below which the others are negligible."""
+"""Total weight of all modes except the first, below which they are negligible."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModesSummary:
-    """The contents of the group `modes`; docs/reference/posterior.md describes its columns."""
+    """The contents of the group `modes`, whose columns are described in docs/reference/posterior.md."""
 
-    table: xr.Dataset  # one row per mode, the heaviest first
-    known: bool  # the weights are known
-    starts: int  # number of random starts
-    unseen: float  # probability that another start leads to a new mode
-    not_sampled: int  # number of modes that were found but not sampled
-    nearest_not_sampled: float  # nats from the highest mode of all to the highest of these
+    table: xr.Dataset  # One row per mode, the heaviest first.
+    known: bool  # Whether the weights are known.
+    starts: int  # Number of random starts.
+    unseen: float  # Probability that another start leads to a new mode.
+    not_sampled: int  # Number of modes that were found but not sampled.
+    nearest_not_sampled: float  # Nats by which the highest of these is below the highest mode.
 
     @property
     def count(self) -> int:
@@ -332,7 +332,7 @@ class ModesSummary:
 
     @property
     def sentence(self) -> str:
-        """Modes and weights in words."""
+        """A sentence on the modes and their weights."""
         if self.count == 1:
             if not self.not_sampled:
                 return f"All of {self.starts} starts led to one mode."
@@ -351,7 +351,7 @@ class ModesSummary:
 
     @property
     def remark(self) -> str:
-        """A remark on modes that may have been missed; empty without signs of them."""
+        """A sentence on modes that may have been missed, or "" if there is no sign of them."""
         if not self.unseen:
             return ""
         return (
@@ -361,7 +361,7 @@ class ModesSummary:
 
     @property
     def doubt(self) -> str:
-        """The reason why the weights cannot be used, as a sentence; empty if they can."""
+        """A sentence on why the weights cannot be used, or "" if they can."""
         if not self.known:
             return self._unknown()
         rhat, high = self._column("rhat"), self._column("weight_high")
@@ -397,7 +397,7 @@ class ModesSummary:
 
 
 def modes_of(view: View) -> ModesSummary | None:
-    """Read a posterior's modes; None without a group `modes`."""
+    """Read the modes of a posterior. Return None if there is no group `modes`."""
     table = view.group(schema.MODES)
     if table is None or "mode" not in table.sizes or "log_weight" not in table:
         return None
@@ -413,7 +413,7 @@ def modes_of(view: View) -> ModesSummary | None:
 
 
 def share(log_weight: float) -> str:
-    """Write a weight with two digits, however small."""
+    """Write a weight with two digits, even if it is tiny."""
     if log_weight > math.log(0.995):
         return "1"
     if log_weight > -700:

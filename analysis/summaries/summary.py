@@ -1,22 +1,22 @@
-"""The table of parameters, and the variables and draws that a verdict uses.
+"""The table of parameters, and the choice of variables and draws for a verdict.
 
 The table has mean, median, sd, quantiles, Monte Carlo errors, R-hat and effective sample sizes. R-hat is the
 rank-normalised split version, and `ess_tail` the smaller ESS of the 5 % and 95 % quantiles (Vehtari, Gelman, Simpson,
-Carpenter and Bürkner 2021, Bayesian Analysis 16:2). Ranks do not depend on offset and unit; moments and their Monte
-Carlo errors are computed in units of each parameter. ArviZ's own table has the tail ESS of its default interval. A
-parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
+Carpenter and Bürkner 2021, Bayesian Analysis 16:2). Ranks do not depend on offset and unit. Moments and their Monte
+Carlo errors are computed in units of each parameter. ArviZ's own table uses the tail ESS of its default interval. If a
+parameter varies only by rounding error, its R-hat and ESS are NaN.
 
-Units make results independent of the zero and the unit of draws: z = (x - centre) / unit. The centre is the middle of
-the range, and the unit a power of two near half of the range, so that dividing by it rounds nothing. Sums of squares
-then neither overflow nor vanish, and lose no digits to an offset. Ranks need no units.
+Units make results independent of the origin and scale of draws: z = (x - centre) / unit. The centre is the middle of
+the range. The unit is a power of two near half of the range, so dividing by it is exact. Sums of squares then neither
+overflow nor underflow, and an offset costs no precision. Ranks need no units.
 
-Parameters decide. Integers do not (an allocation changes values, not places), nor do whole numbers that recur as
-integers do, and generated quantities. Without parameters, everything decides.
+The verdict depends on parameters. It does not depend on integers (in allocations, labels are values and not positions),
+on whole numbers that recur like integers, or on generated quantities. Without parameters, it depends on all variables.
 
-Draws recur in two chains if one is a copy, an overlapping part or a thinned version of the other; or in any order, as
-resampled particles do, which are worth at most as many draws as there are distinct ones. Independent chains of
-continuous parameters have no draws in common. Rounded numbers, or those that a sampler repeats, recur within a chain
-too; such chains cannot be judged.
+Two chains share draws if one is a copy, an overlapping part or a thinned version of the other. Resampled particles
+recur in any order, and are worth at most as many draws as there are distinct ones. Independent chains of continuous
+parameters have no draws in common. Rounded numbers and draws that a sampler repeats also recur within a chain; such
+chains cannot be checked for copies.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from onebasin.posteriors.draws import (
 from onebasin.posteriors.view import View
 
 _ROUNDING = ROUNDING * np.finfo(np.float64).eps
-"""Relative spread of constants that are computed, such as a norm or a sum of shares."""
+"""Relative spread up to which a computed quantity, such as a norm or a sum of shares, counts as constant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
     """A centre and a unit for each parameter."""
 
-    centre: Float[np.ndarray, " param"]  # the middle of the range
-    unit: Float[np.ndarray, " param"]  # a power of two; 1 if the parameter never varies
-    constant: Bool[np.ndarray, " param"]  # the parameter varies by no more than rounding
+    centre: Float[np.ndarray, " param"]  # The middle of the range.
+    unit: Float[np.ndarray, " param"]  # A power of two; 1 if the parameter never varies.
+    constant: Bool[np.ndarray, " param"]  # The parameter varies only by rounding error.
 
     def into(self, values: Float[np.ndarray, "*lead param"]) -> Float[np.ndarray, "*lead param"]:
         """Convert draws to these units."""
@@ -64,7 +64,7 @@ class Units:
         return self.centre + self.unit * in_rows(self.into(values)).mean(axis=1)
 
     def sd_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-        """Return the standard deviations of draws (from unbiased variances) in their original units."""
+        """Return the standard deviations of draws (based on unbiased variances) in their original units."""
         return self.unit * in_rows(self.into(values)).std(axis=1, ddof=1)
 
 
@@ -72,24 +72,24 @@ def units_of(*samples: Float[np.ndarray, "_ _ param"]) -> Units:
     """Find the units of one sample, or of several together."""
     low = np.minimum.reduce([np.min(s, axis=(0, 1), initial=np.inf) for s in samples])
     high = np.maximum.reduce([np.max(s, axis=(0, 1), initial=-np.inf) for s in samples])
-    half = high / 2 - low / 2  # the range itself can overflow
+    half = high / 2 - low / 2  # The range itself can overflow.
     constant = half <= _ROUNDING / 2 * np.maximum(np.abs(low), np.abs(high))
     return Units(low + half, power_of_two(half), constant)
 
 
 def in_rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param all"]:
-    """Make each parameter's draws contiguous, so that their sums do not depend on the other parameters."""
+    """Make the draws of each parameter contiguous, so that their sums do not depend on other parameters."""
     size = values.shape[0] * values.shape[1]
     return np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[2], size)
 
 
 def is_constant(values: Float[np.ndarray, "chain draw param"]) -> Bool[np.ndarray, " param"]:
-    """Mark parameters that never vary, up to rounding."""
+    """Mark parameters that vary only by rounding error."""
     return units_of(values).constant
 
 
 def power_of_two(sizes: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
-    """Return the largest power of two that is not larger; 1 for zero."""
+    """Return the largest powers of two that are not larger than `sizes`, or 1 for zero."""
     _, exponent = np.frexp(sizes)
     return np.where(sizes > 0, np.ldexp(1.0, exponent - 1), 1.0)
 
@@ -101,11 +101,11 @@ _TAILS = (0.05, 0.95)
 
 
 def summary(draws: Draws) -> pd.DataFrame:
-    """Summarise every scalar parameter of at least 4 draws per chain: one row each, with the columns of `COLUMNS`.
+    """Summarise every scalar parameter, given at least 4 draws per chain, in a row with the columns `COLUMNS`.
 
-    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN for a single chain; R-hat, ESS and MCSEs
-    are NaN for constants. Mean and sd of an angle whose draws lie across the cut of its circle are circular; its other
-    numbers use the draws within half a circle of that mean.
+    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN for a single chain. R-hat, ESS and MCSEs
+    are NaN for constants. If the draws of an angle lie on both sides of the cut of its circle, its mean and sd are
+    circular, and its other numbers use draws moved to within half a circle of that mean.
     """
     return tabulate(draws)[0]
 
@@ -126,7 +126,7 @@ def tabulate(draws: Draws) -> tuple[pd.DataFrame, tuple[str, ...]]:
 def _rows(
     values: Float[np.ndarray, "chain draw param"],
 ) -> tuple[Float[np.ndarray, "param column"], Bool[np.ndarray, " param"]]:
-    """Return the rows of some parameters, and mark the constant ones."""
+    """Return the rows of some parameters, and a mask of the constant ones."""
     out = np.full((values.shape[2], len(COLUMNS)), np.nan)
     finite = np.isfinite(values).all(axis=(0, 1))
     values = values if finite.all() else values[..., finite]
@@ -150,12 +150,12 @@ def _rows(
 
 
 def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Return the rank-normalised split R-hat of quantities; NaN if constant, not finite, or of one chain."""
+    """Return the rank-normalised split R-hat of quantities: NaN if constant, not finite, or for one chain."""
     return of_free(values, rhat_ess.rhat)
 
 
 def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Return the bulk ESS of quantities; NaN if constant or not finite."""
+    """Return the bulk ESS of quantities: NaN if constant or not finite."""
     return of_free(values, rhat_ess.bulk_ess)
 
 
@@ -174,19 +174,19 @@ def of_free(
 
 
 WHOLE = 2**25
-"""Most bytes of draws that are used without thinning."""
+"""Maximum size in bytes of draws that are used without thinning."""
 BUDGET = 2**24
-"""Approximate bytes of thinned draws."""
+"""Approximate size in bytes of thinned draws."""
 KEPT = 500
-"""Least draws of a chain after thinning."""
+"""Minimum number of draws per chain after thinning."""
 ENTRIES, FEW = 32, 10
-"""Entries of a variable that are checked for integers, and the count of distinct numbers that need not recur."""
+"""Number of entries in which to look for integers, and number of distinct values up to which they need not recur."""
 
 
 def deciding(
     view: View, chosen: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Return the variables that decide, in the posterior's order, and the others by reason.
+    """Return the variables that decide the verdict, in the posterior's order, and the others by reason.
 
     `chosen` variables always decide. Reasons are ``integer``, ``transformed`` and ``generated``.
     """
@@ -211,7 +211,7 @@ def looked_at(
 ) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
     """Return draws of variables in double precision, thinned if they take more than `WHOLE` bytes.
 
-    Angles that lie across the cut of their circle are moved to within half a circle of their means.
+    Angles on both sides of the cut of their circle are moved to within half a circle of their means.
     """
     step = step or every_few(view, names)
     thinned = {
@@ -222,7 +222,7 @@ def looked_at(
 
 
 def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Return R-hat of entries, for a single chain that of its halves; NaN if it is not defined."""
+    """Return the R-hat of entries (between halves for a single chain), NaN if it is not defined."""
     if len(values) > 1:
         return rhats(values)
     half = values.shape[1] // 2
@@ -230,9 +230,9 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 
 
 def _is_whole(view: View, name: str) -> bool:
-    """Check whether a variable has integers, by its type or by whole numbers that recur.
+    """Check whether a variable contains integers, by its type or because whole numbers recur.
 
-    Numbers without fractions because of their size, also in single precision, and multiples of ten do not count.
+    Multiples of ten do not count, nor do numbers too large to have fractions, even in single precision.
     """
     variable = view.arrays[name]
     if variable.dtype.kind != "f":
@@ -261,17 +261,17 @@ def every_few(view: View, names: Sequence[str]) -> int:
 
 
 MANY = 0.1
-"""Share of common draws of two chains above which they are not equal by chance."""
+"""Share of draws that two chains have in common above which this is not due to chance."""
 RECURS = 0.01
-"""Share of draws that recur within a chain above which common draws are no evidence."""
+"""Share of draws recurring within a chain above which common draws are not evidence of copying."""
 LEVELS = 5, 10
-"""Least number of levels of rounded numbers, and the largest ratio of possible to used levels."""
+"""Minimum number of levels of rounded numbers, and maximum ratio of possible to used levels."""
 
-Keys = UInt64[np.ndarray, " _"]  # chains keep unequal numbers
+Keys = UInt64[np.ndarray, " _"]  # Chains differ in length.
 
 
 def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[Keys]:
-    """Hash each draw of every chain, without immediate repeats; empty if nothing varies."""
+    """Hash each draw of every chain, skipping immediate repeats. Return [] if nothing varies."""
     flat = [np.asarray(v, np.float64).reshape(*v.shape[:2], -1) for v in drawn if v.size]
     if not any(np.ptp(v) > 0 for v in flat):
         return []
@@ -284,7 +284,7 @@ def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[K
 
 
 def overlapping(keys: Sequence[Keys]) -> tuple[int, int, int] | None:
-    """Find two chains with many draws in common, and their number; None without any."""
+    """Find two chains with many draws in common, and count these draws. Return None if there are none."""
     if not keys:
         return None
     drawn, chains = np.unique(np.concatenate([np.unique(own) for own in keys]), return_counts=True)
@@ -295,7 +295,7 @@ def overlapping(keys: Sequence[Keys]) -> tuple[int, int, int] | None:
 
 
 def in_common(one: Keys, other: Keys) -> int:
-    """Count the common draws of two chains; 0 if they are few, or no evidence."""
+    """Count the draws that two chains have in common. Return 0 if they are few or not evidence of copying."""
     if np.array_equal(one, other):
         return len(one)
     recurring = max(1 - len(np.unique(each)) / len(each) for each in (one, other))
@@ -306,16 +306,16 @@ def in_common(one: Keys, other: Keys) -> int:
 
 @dataclass(frozen=True)
 class Recurring:
-    """Draws that recur in any order: the number of distinct draws, and their worth in independent draws."""
+    """Draws that recur in any order: the number of distinct draws, and the equivalent number of independent draws."""
 
     distinct: int
     worth: float
 
 
 def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring | None:
-    """Count draws that recur, without immediate repeats; None if few do, or if numbers are whole or rounded.
+    """Count recurring draws, skipping immediate repeats. Return None if few recur or values are whole or rounded.
 
-    Draws that occur k times are worth as many as draws with weights proportional to k (Kish).
+    A draw that occurs k times counts like a draw with weight proportional to k (Kish).
     """
     keys = draw_keys(drawn)
     columns = (column for values in drawn for column in values.reshape(-1, values[0, 0].size).T)
@@ -327,7 +327,7 @@ def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring 
 
 
 def _is_rounded(column: Float[np.ndarray, " draw"]) -> bool:
-    """Check whether numbers are whole, or have evenly spaced levels."""
+    """Check whether numbers are whole or have evenly spaced levels."""
     levels = np.unique(column)
     if (levels == np.rint(levels)).all():
         return True

@@ -1,12 +1,13 @@
-"""Quality of a variational approximation: PSIS k-hat, the final ELBO with bounds, and convergence.
+"""Quality of a variational approximation: PSIS k-hat, final ELBO with bounds, and convergence.
 
-Numbers are in nats, and a larger ELBO is better: it is a lower bound of the log evidence, without the constants that a
-program leaves out. `lp` and `log_q` are log densities of the same draw in the unconstrained space, up to constants,
-which do not affect k-hat (Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?"). The average of q over a
-symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al. 2024, Theorem 4.1).
+Numbers are in nats. A larger ELBO is better, because it is a lower bound of the log evidence (without the constants
+that a program leaves out). `lp` and `log_q` are log densities of the same draw in the unconstrained space, up to
+constants that do not affect k-hat (Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?"). Averaging q over a
+symmetry adds the information that the symmetry gains to the ELBO of q (Gelberg et al. 2024, Theorem 4.1).
 
-The final estimate is `lp - log_q` of the fit's own draws for NumPyro's ADVI, the recorded value for symmetrised VI, and
-otherwise (Stan's ADVI does not normalise `log_q`) the last evaluation, with an error from the spread of `lp`.
+The final estimate for NumPyro's ADVI is the mean of `lp - log_q` over the fit's own draws. For symmetrised VI it is the
+recorded value. Otherwise (Stan's ADVI does not normalise `log_q`) it is the last evaluation, with an error from the
+spread of `lp`.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from .sampler import NAN
 
 RESAMPLED = 0.99
-"""Share of distinct draws below which an approximation's draws were resampled."""
+"""Share of distinct draws below which the draws of an approximation count as resampled."""
 KHAT_OF_DISTINCT = 0.5
-"""Limit of k-hat for the distinct draws after resampling, which loses draws with small ratios and makes k-hat too
-small, in simulations by up to 0.2. With this limit 17 of 171 fits with a k-hat above 0.7 passed."""
+"""Limit of k-hat for the distinct draws after resampling. Resampling loses draws with small ratios, so k-hat is too
+small, by up to 0.2 in simulations. With this limit, 17 of 171 fits with a k-hat above 0.7 passed."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,21 @@ class VariationalSummary:
     khat : float
         Pareto k-hat of the importance ratios; NaN if it cannot be computed.
     khat_limit : float
-        The limit of k-hat for this number of draws: min(1 - 1 / log10(draws), 0.7); at most 0.5 for resampled draws.
+        Limit of k-hat for this number of draws: min(1 - 1 / log10(draws), 0.7), and at most 0.5 for resampled draws.
     distinct_draws : int or None
-        Number of distinct draws after resampling, from which k-hat is computed; None without resampling.
+        Number of distinct draws after resampling, which are used for k-hat; None without resampling.
     non_finite_ratios : int
-        Number of draws with an importance ratio that is not finite; then k-hat is undefined.
+        Number of draws whose importance ratio is not finite. If there are any, k-hat is undefined.
     elbo : float
-        Last recorded value, in nats; the smallest of several fits, or NaN if one of them has none.
+        Last recorded ELBO, in nats; the smallest of several fits, or NaN if some fit has none.
     elbo_evaluations : int
-        Number of recorded values.
+        Number of recorded ELBO values.
     converged : bool or None
         Whether the stopping criterion was met; None if not recorded.
     gradient_evaluations : int or None
         Number of gradients in the optimisation.
     weighted : bool
-        Whether importance weights have corrected the draws.
+        Whether the draws were corrected by importance weights.
     """
 
     khat: float = NAN
@@ -74,7 +75,7 @@ class VariationalSummary:
 
 
 def variational_summary(view: View) -> VariationalSummary:
-    """Read the records of a variational method, and compute k-hat."""
+    """Summarise the recorded statistics of a variational method, and compute k-hat."""
     ratios = log_ratios(view)
     resampled = ratios is not None and ratios.size < view.num_chains * view.num_draws
     limit = NAN if ratios is None else khat_limit(ratios.size)
@@ -96,10 +97,10 @@ def variational_summary(view: View) -> VariationalSummary:
 
 
 def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
-    """Return `lp - log_q` of all draws of an approximation; None if one of the two was not recorded.
+    """Return `lp - log_q` of all draws of an approximation, or None if either was not recorded.
 
-    If the draws were resampled, use the recorded ratios of the draws before that. If there are none, as in CmdStan's
-    Pathfinder CSV, each distinct draw counts once.
+    If the draws were resampled, return the recorded ratios of the draws before resampling. If these are missing, as in
+    CmdStan's Pathfinder CSV, count each distinct draw once.
     """
     recorded = view.group(schema.VARIATIONAL)
     if recorded is not None and schema.LOG_RATIO in recorded:
@@ -117,7 +118,7 @@ def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
 def elbo_trace(
     view: View,
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]] | None:
-    """Return iterations and ELBO of a variational fit, of several fits the worst one; None if not recorded."""
+    """Return iterations and ELBO of a variational fit (the worst of several), or None if not recorded."""
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit:
         return None
@@ -128,7 +129,7 @@ def elbo_trace(
 def elbo_traces(
     fit: xr.Dataset, name: str = schema.ELBO
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, "fit evaluation"]]:
-    """Return the iterations, and the maximised quantity of every fit."""
+    """Return the iterations and the trace of the maximised quantity for every fit."""
     traces = np.asarray(fit[name].transpose(..., "evaluation").values, np.float64)
     traces = traces.reshape(-1, traces.shape[-1]) if traces.size else np.empty((1, 0))
     recorded = schema.ITERATION in fit
@@ -137,9 +138,9 @@ def elbo_traces(
 
 
 LAST = 10
-"""Evaluations at the end of a trace that stopping rules use; their two halves are compared."""
+"""Number of last evaluations, whose two halves are compared to detect a rise."""
 STILL, ERRORS = 1.0, 3.0
-"""Nats, and standard errors, above which the difference of these halves is a rise."""
+"""Smallest difference between these halves, in nats and in standard errors, that counts as a rise."""
 _BOUNDS = (
     *("information_lower", "information_upper"),
     *("symmetrised_elbo_lower", "symmetrised_elbo_upper"),
@@ -165,7 +166,7 @@ _SAID: dict[State, tuple[str, Flag, str]] = {
     "failed": (
         "failed",
         "bad",
-        "An ELBO is not finite: the fit has failed; use a smaller step size, or another start.",
+        "The fit has failed, because an ELBO is not finite: use a smaller step size or another start.",
     ),
 }
 """Headings, flags and sentences of states."""
@@ -173,17 +174,17 @@ _SAID: dict[State, tuple[str, Flag, str]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Elbo(Shown):
-    """The ELBO of a variational method's fits.
+    """The ELBO of one or more variational fits.
 
     Attributes
     ----------
     table : DataFrame
-        One row per fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN if it is unknown); `converged`,
-        whether the stopping rule was met; `rise` and `rise_mcse`, the difference of the halves of the last ten
-        evaluations. For symmetrised VI also `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
+        One row per fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN if unknown); `converged`, whether the
+        stopping rule was met; `rise` and `rise_mcse`, the difference between the halves of the last ten evaluations and
+        its error. For symmetrised VI also `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
         `symmetrised_elbo_upper`, and their errors (`..._mcse`).
     iteration : array (evaluation,)
-        Number of steps at each evaluation.
+        Number of steps taken at each evaluation.
     trace : array (fit, evaluation)
         Noisy estimates of the ELBO, or of the symmetrised ELBO, in nats.
     """
@@ -194,22 +195,22 @@ class Elbo(Shown):
 
     @property
     def is_symmetrised(self) -> bool:
-        """Check whether there are bounds of a symmetrised ELBO."""
+        """Check whether the table has bounds of a symmetrised ELBO."""
         return "symmetrised_elbo_lower" in self.table
 
     @property
     def best(self) -> int:
-        """Number of the best fit, from 0; this is its chain in the posterior."""
+        """Number of the best fit, counted from 0, which is also its chain in the posterior."""
         return int(np.argmax(np.nan_to_num(self._lower.to_numpy(), nan=-np.inf)))
 
     @property
     def value(self) -> float:
-        """The best fit's best lower bound of the log evidence in nats, symmetrised if available."""
+        """The best fit's lower bound of the log evidence in nats, symmetrised if available."""
         return float(self._lower.iloc[self.best])
 
     @property
     def mcse(self) -> float:
-        """Upper bound of the Monte Carlo error of `value`; errors of sums are added."""
+        """Upper bound of the Monte Carlo error of `value`. The errors of both terms are added."""
         row = self.table.iloc[self.best]
         more = row["information_lower_mcse"] if self.is_symmetrised else 0.0
         return float(row["elbo_mcse"] + more)
@@ -221,10 +222,10 @@ class Elbo(Shown):
 
     @property
     def state(self) -> State:
-        """State of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+        """State of all fits together (``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``).
 
-        ``level``: the stopping rule was not met, but the ELBO rises by less than a nat. ``rising``: the ELBO rises by
-        more, whether or not the rule was met. ``unfinished``: neither is certain.
+        ``level``: the stopping rule was not met, but the ELBO rises by less than one nat. ``rising``: the ELBO rises by
+        more, even if the rule was met. ``unfinished``: the rule was not met, and the noise is too large to tell.
         """
         if not np.isfinite(self._lower).all():
             return "failed"
@@ -233,12 +234,12 @@ class Elbo(Shown):
             return "rising"
         if self.converged:
             return "converged"
-        # The rules compare noisy evaluations by ratios, so that an ELBO near zero never meets them.
+        # Stopping rules compare noisy evaluations by ratios, so an ELBO near zero may never meet them.
         return "level" if bool((rise + 2 * error < STILL).all()) else "unfinished"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The meaning of the numbers, in sentences."""
+        """Sentences that explain the numbers."""
         state = _SAID[self.state][2]
         if self.state == "failed":
             return (state,)
@@ -266,19 +267,19 @@ class Elbo(Shown):
 
 
 def elbo(posterior: Posterior) -> Elbo:
-    """Read the final ELBO of a variational fit, its bounds, and whether it has converged.
+    """Read the final ELBO of a variational fit and its bounds, and check whether the fit has converged.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The result of `ob.advi` or `ob.symmetrised_vi`, its file, or any posterior with a trace `elbo` in the group
+        The result of `ob.advi` or `ob.symmetrised_vi`, its file, or any posterior with an `elbo` trace in the group
         `variational`.
 
     Returns
     -------
     Elbo
-        `value` and `mcse` are the best lower bound of the log evidence and its error, in nats; `table` has one row per
-        fit; `state` says whether it is finished.
+        `value` and `mcse` are the best lower bound of the log evidence and its error, in nats. `table` has one row per
+        fit. `state` says whether the fits have converged.
 
     Raises
     ------
@@ -290,7 +291,7 @@ def elbo(posterior: Posterior) -> Elbo:
     References
     ----------
     Kucukelbir et al. 2017, Automatic differentiation variational inference, JMLR 18. Gelberg et al. 2024, Theorem 4.1,
-    of the symmetrised ELBO.
+    (the symmetrised ELBO).
 
     Examples
     --------
@@ -299,7 +300,7 @@ def elbo(posterior: Posterior) -> Elbo:
     >>> def model():
     ...     numpyro.sample("z", dist.Normal(0.0, 1.0))
     >>> fit = ob.approximations.elbo(ob.advi(ob.Target("normal", numpyro_model=model)))
-    >>> abs(fit.value) < 0.1  # the log evidence is 0, and the family holds the posterior
+    >>> abs(fit.value) < 0.1  # the log evidence is 0, and the family contains the posterior
     True
     """
     view = as_view(posterior)
@@ -307,7 +308,7 @@ def elbo(posterior: Posterior) -> Elbo:
     if fit is None or schema.ELBO not in fit or not fit[schema.ELBO].size:
         raise ArgumentError(
             f"`{view.argument}` has no ELBO in a group `variational`; give the result of `ob.advi` or "
-            "`ob.symmetrised_vi`. `ob.diagnose` judges other approximations, by k-hat."
+            "`ob.symmetrised_vi`. For other approximations, use `ob.diagnose`, which judges them by k-hat."
         )
     traced = "symmetrised_elbo" if "symmetrised_elbo" in fit else schema.ELBO
     iteration, trace = elbo_traces(fit, traced)
@@ -340,7 +341,7 @@ def _at_the_end(view: View, fit: xr.Dataset, trace: np.ndarray) -> tuple[np.ndar
 
 
 def _rise(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the difference of the halves of the last evaluations, and its standard error."""
+    """Return the difference between the halves of the last evaluations and its standard error."""
     half = LAST // 2
     if trace.shape[1] < LAST:
         return np.full(len(trace), np.nan), np.full(len(trace), np.nan)

@@ -1,1 +1,1 @@
-"""Files of ours: written whole or not at all, and read into memory."""
+"""Files that are written completely or not at all, and how they are read."""

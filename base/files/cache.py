@@ -13,33 +13,33 @@ from ..errors import OnebasinError
 _PRIVATE = 0o700
 _ADVICE = "remove it, or set XDG_CACHE_HOME to a folder of your own"
 COMPILED = "jax"
-"""Folder of JAX's compiled code."""
+"""Folder for JAX's compiled code."""
 
 
 class CacheError(OnebasinError, RuntimeError):
-    """A cache that other users may write to, so that nothing is run from it."""
+    """Raised when other users may write to the cache, so nothing is run from it."""
 
 
 def user_cache(part: str = "") -> Path:
     """Return the path of a folder in the user's cache, such as ``programs``, whether it exists or not.
 
-    The cache and the folder are made private. It is a `CacheError` if one of them belongs to another user, or any user
+    The cache and the folder are made private. Raise `CacheError` if one of them belongs to another user, or if any user
     may write to it.
     """
     top = platformdirs.user_cache_path("onebasin")
     for place in {top, top / part}:
-        if os.name == "nt" or not os.access(place, os.F_OK):  # Windows keeps users' folders private
+        if os.name == "nt" or not os.access(place, os.F_OK):  # Windows keeps them private.
             continue
         found = place.stat()
-        # Trust the machine's administrator, number 0, as for the programs of the system.
+        # Trust root (user 0), who also owns the system's programs.
         if found.st_uid not in (os.geteuid(), 0):
             raise CacheError(
-                f"The cache {place} belongs to another user (number {found.st_uid}). onebasin runs programs from it; "
-                f"{_ADVICE}."
+                f"The cache {place} belongs to another user (number {found.st_uid}), but onebasin runs programs from "
+                f"it: {_ADVICE}."
             )
         if found.st_mode & stat.S_IWOTH:
             raise CacheError(
-                f"Any user may write to the cache {place}. onebasin runs programs from it; {_ADVICE}."
+                f"Any user may write to the cache {place}, but onebasin runs programs from it: {_ADVICE}."
             )
         if found.st_mode & 0o777 & ~_PRIVATE and found.st_uid == os.geteuid():
             place.chmod(_PRIVATE)
@@ -47,7 +47,7 @@ def user_cache(part: str = "") -> Path:
 
 
 def make_user_cache(part: str) -> Path:
-    """Return a private folder in the user's cache, which is made if it does not exist; may raise `CacheError`."""
+    """Return a private folder in the user's cache, and create it if needed; may raise `CacheError`."""
     folder = user_cache(part)
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
@@ -56,17 +56,17 @@ def make_user_cache(part: str) -> Path:
 
 
 def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Keep the programs that JAX compiles from now on, so later processes need not compile them again.
+    """Keep the programs that JAX compiles from now on, so that later processes need not compile them again.
 
-    All commands do so automatically. In Python you decide, because it sets JAX's configuration for the whole process
-    (`jax_compilation_cache_dir`): call it once, before you sample.
+    All commands do so automatically. In Python, call it once before you sample. It sets JAX's configuration for the
+    whole process (`jax_compilation_cache_dir`).
 
     Parameters
     ----------
     folder : path, optional
         The folder, created if it does not exist. JAX runs programs from it, so nobody else should be able to write to
-        it. By default the folder already set for JAX, such as by ``JAX_COMPILATION_CACHE_DIR``, else a folder in the
-        user's cache, which the commands use too.
+        it. By default the folder already set for JAX, such as by ``JAX_COMPILATION_CACHE_DIR``, or else the folder in
+        the user's cache that the commands use.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     from jax.experimental.compilation_cache import compilation_cache
 
     if folder is not None:
-        from ..checks import check_path  # here: commands that only name the cache load no NumPy
+        from ..checks import check_path  # Here, because it loads NumPy.
 
         chosen = check_path("folder", folder).resolve()
         chosen.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     else:
         chosen = make_user_cache(COMPILED)
     if jax.config.jax_compilation_cache_dir != str(chosen):
-        # JAX has opened its cache, or found none, when it first compiled.
+        # JAX opened its cache, or found none, when it first compiled.
         compilation_cache.reset_cache()
         jax.config.update("jax_compilation_cache_dir", str(chosen))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -1,6 +1,6 @@
-"""Trees of datasets in NetCDF files: written whole or not at all, even on a full disk; read into memory or lazily.
+"""Write trees of datasets to NetCDF files, completely or not at all, and read them into memory or lazily.
 
-A lazily read array stays in its file until it is used, or is copied to another file piece by piece.
+A lazily read array stays in its file until it is used or copied, piece by piece, to another file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
-    """Write a tree with a seal; see `writing.replacing` for `new` and for errors.
+    """Write a tree with a seal; `writing.replacing` explains `new` and the errors.
 
     Large arrays that are still in other files are copied piece by piece.
     """
@@ -41,7 +41,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
                 target[place] = values
 
     with sealing(path, new=new) as part, Sink(part) as file, h5netcdf.File(file, "w") as whole:
-        # Like `DataTree.to_netcdf`, but for variables that are still in files, and without importing Dask.
+        # This does the work of `DataTree.to_netcdf`, also for variables in files, and without Dask.
         root = H5NetCDFStore(whole, mode="w")
         for node in tree.subtree:
             store = root if node is tree else root.get_child_store(node.path)
@@ -60,12 +60,12 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 def read_tree(
     path: Path, group: str | None, *, error: type[Exception], writer: str, lazy: bool = False
 ) -> xr.DataTree:
-    """Read a tree, which must have the group if one is named; if `lazy`, arrays are read when they are used.
+    """Read a tree, which must contain `group` if it is given; if `lazy`, arrays are read when they are used.
 
-    It is an `error` if the file does not exist, is damaged or is not NetCDF, or has no such group; the message says
-    that `writer` writes such files.
+    Raise `error` if the file does not exist, is damaged or not NetCDF, or lacks the group. The message says that
+    `writer` writes such files.
     """
-    wanted = f"`path` must name a file that {writer} wrote, and {path}"
+    wanted = f"`path` must name a file that {writer} wrote, but {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is not a file"
         what = "is a link to a file that does not exist" if path.is_symlink() else what
@@ -74,35 +74,30 @@ def read_tree(
         seal = examine(path)
         if seal is Seal.DAMAGED:
             raise ClaimError(
-                "is damaged: its content differs from what was written; use another copy, or create it again"
+                "is damaged: its content differs from what was written. Use another copy, or create it again"
             )
         check_hdf5(path)
         if lazy:
             tree = open_tree(path)
             if seal is Seal.UNSEALED:
-                for node in tree.subtree:  # find damage now rather than at the first use
+                for node in tree.subtree:  # Find damage now, not at the first use.
                     for variable in node.data_vars.values():
                         for piece in pieces(variable) if variable.ndim else [variable]:
                             _ = piece.values
         else:
-            tree = load_tree(path)
+            with open_tree(path) as opened:
+                tree = loaded(opened)
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
-        raise error(f"{wanted} cannot be read: you lack the permission.") from reason
-    except Exception as reason:  # libraries may raise anything for a damaged file
+        raise error(f"{wanted} cannot be read: you do not have permission.") from reason
+    except Exception as reason:  # Libraries may raise any error for a damaged file.
         raise error(
-            f"{wanted} is not a readable NetCDF file: it is truncated, damaged or has a different format."
+            f"{wanted} is not a readable NetCDF file: it is truncated or damaged, or has a different format."
         ) from reason
     if group is not None and group not in tree.children:
         raise error(f"{wanted} has no group `{group}`.")
     return tree
-
-
-def load_tree(path: Path) -> xr.DataTree:
-    """Read a NetCDF file into memory."""
-    with open_tree(path) as opened:
-        return loaded(opened)
 
 
 def open_tree(path: Path) -> xr.DataTree:
@@ -113,10 +108,10 @@ def open_tree(path: Path) -> xr.DataTree:
 
 
 class Sink(io.FileIO):
-    """A new file for HDF5 to write, which survives a full disk.
+    """A new file to which HDF5 can write even if the disk becomes full.
 
-    If HDF5 cannot write, it cannot close its file either, and crashes the process at the end. A `Sink` accepts every
-    write, and raises the first error when it is closed, after HDF5 has closed its file.
+    After a failed write, HDF5 cannot close its file either, and crashes the process at its end. A `Sink` accepts every
+    write. It raises the first error when it is closed, after HDF5 has closed its file.
     """
 
     _error: OSError | None = None
@@ -125,7 +120,7 @@ class Sink(io.FileIO):
         super().__init__(path, "w+")
 
     def readinto(self, buffer: Any) -> int:
-        """Read, with zeros in the place of bytes that could not be written."""
+        """Read bytes, with zeros for those that could not be written."""
         view = memoryview(buffer).cast("B")
         read = super().readinto(view)
         if self._error is not None:
@@ -168,12 +163,12 @@ class Sink(io.FileIO):
 
 
 PIECE: int = 2**22
-"""Bytes that are read and written at a time."""
+"""Number of bytes that are read or written at a time."""
 
 
 def is_in_file(variable: xr.DataArray) -> bool:
     """Check whether a variable's numbers are still in a file."""
-    return not variable.variable._in_memory  # xarray has no public name for it
+    return not variable.variable._in_memory  # xarray has no public name for it.
 
 
 def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:
@@ -184,7 +179,7 @@ def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:
 
 
 def loaded(tree: xr.DataTree) -> xr.DataTree:
-    """Read a tree into memory, with the variables that xarray's `load` skips: those with the name of a group."""
+    """Read a tree into memory, including variables that xarray's `load` skips because a group has the same name."""
     for node in tree.load().subtree:
         for variable in node.variables.values():
             variable.load()
@@ -192,7 +187,7 @@ def loaded(tree: xr.DataTree) -> xr.DataTree:
 
 
 class Later:
-    """A variable on its way between files, which xarray encodes without reading it."""
+    """A variable that is copied between files; xarray encodes it without reading it."""
 
     __array_ufunc__ = None
 
@@ -206,11 +201,11 @@ class Later:
         return NotImplemented
 
     def astype(self, dtype: np.typing.DTypeLike, **_: Any) -> Later:
-        """Write it as another type."""
+        """Return the same variable, to be written as another type."""
         return Later(self.variable, dtype)
 
     def pieces(self) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
-        """Yield the place and the numbers of each piece, such as some draws of one chain."""
+        """Yield the position and the values of each piece, such as some draws of one chain."""
         starts = []
         for axis, length in enumerate(self.shape):
             beyond = prod(self.shape[axis + 1 :]) * self.variable.dtype.itemsize

@@ -1,7 +1,7 @@
 """Check the size that a file claims to have, before anything is allocated.
 
-A few bytes can claim an array of any size: chunks that were never written, values that compress a thousandfold, a
-header alone. A claim is rejected if it does not fit into memory, or if no file of that size could hold the values.
+A small file can claim an array of any size, with chunks that were never written, values that compress a thousandfold,
+or only a header. A claim is rejected if it does not fit into memory, or if no file of that size could hold the values.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import numpy as np
 from ..errors import ArgumentError, OnebasinError
 
 _HARMLESS = 256 * 2**20
-"""Bytes that any file may claim."""
+"""Number of bytes that any file may claim."""
 _MOST_COMPRESSED = 1100
-"""Deflate, the compression of HDF5 and zip files, makes equal bytes at most 1032 times smaller."""
+"""Maximum compression: Deflate, used in HDF5 and zip files, shrinks data at most 1032-fold."""
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 class ClaimError(OnebasinError, ValueError):
-    """A file that claims too much; the message follows the file's name."""
+    """Raised when a file claims too much or is unsafe to read; the message completes a sentence after its name."""
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     """Raise `ClaimError` if a file claims more bytes of values than it can hold, or than fit into memory.
 
-    `size` is the size on disk, needed for a folder of files.
+    `size` is the size on disk, which must be given for a folder.
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
-        raise ClaimError(f"claims {in_words(claimed)} of values, but has {size} bytes")
+        raise ClaimError(f"claims to hold {in_words(claimed)} of values, but has only {size} bytes")
     if claimed > (most := memory()):
         raise ClaimError(
-            f"holds {in_words(claimed)} of values, more than the {in_words(most)} of memory that is free here"
+            f"holds {in_words(claimed)} of values, but only {in_words(most)} of memory is free"
         )
 
 
@@ -48,7 +48,7 @@ def check_hdf5(path: Path) -> None:
     with h5py.File(path) as file:
         claimed, seen = 0, {h5py.h5o.get_info(file.id).addr}
 
-        def add(name: str, link: object) -> str | None:  # HDF5 calls it, so it must not raise
+        def add(name: str, link: object) -> str | None:  # HDF5 calls it, so it must not raise.
             nonlocal claimed
             if not isinstance(link, h5py.HardLink):
                 return "has links to other files, which NetCDF does not allow"
@@ -76,7 +76,7 @@ def check_hdf5(path: Path) -> None:
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays of a ``.npz`` file, without unpickling.
 
-    It is a `ClaimError` if the file claims too much, and an `ArgumentError` if it is damaged or holds other objects.
+    Raise `ClaimError` if the file claims too much, and `ArgumentError` if it is damaged or contains other objects.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -85,21 +85,21 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError):
         raise
-    except Exception as error:  # zipfile may raise anything for a damaged file
-        raise ArgumentError("not an archive of plain arrays") from error
+    except Exception as error:  # zipfile may raise any error for a damaged file.
+        raise ArgumentError("is not an archive of plain arrays") from error
 
 
 def memory() -> int:
-    """Return the bytes of memory that this process may still use: of the machine, its container and its own limit."""
+    """Return how much memory, in bytes, the machine, the container and the process's own limit still allow."""
     found = []
     try:
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         names = ("MemAvailable", "SwapFree")
         found.append(1024 * sum(int(facts[name].split()[0]) for name in names))
     except (OSError, ValueError, KeyError):
-        with suppress(ValueError, OSError, AttributeError):  # macOS: all memory
+        with suppress(ValueError, OSError, AttributeError):  # On macOS, count all memory.
             found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):  # no container, or the word "max"
+    with suppress(OSError, ValueError):  # There is no container, or no limit ("max").
         found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     with suppress(ImportError):  # Windows
         import resource

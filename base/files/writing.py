@@ -1,14 +1,14 @@
-"""Write files so that they appear whole or not at all; lock and seal them; check outputs before the work begins.
+"""Write files completely or not at all, lock and seal them, and check outputs before the work begins.
 
 A lock is a hidden file: next to an output (``.run.nc.lock``), or inside a folder (``.lock``). The kernel releases it
-when its holder ends, even a killed one.
+when its holder ends, even if that was killed.
 
 A seal is the SHA-256 of a file, stored in the file itself. A binary file ends in a mark and the digest of all bytes
-before it; readers of HDF5 and zip archives ignore them. A JSON object has a field for it. Files of other programs and
-of old versions have no seal.
+before it; readers of HDF5 and zip archives ignore them. A JSON object has a field for the digest. Files from other
+programs and old versions have no seal.
 
 Unfinished files and temporary folders are named after their target and the process that makes them:
-``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes those of ended processes of this machine, and nothing else.
+``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes only those of processes that have ended on this machine.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[None]:
     """Hold the lock of an output file whose folder exists, or of an existing folder.
 
-    The lock of a folder lies inside it, or next to it if `alongside`. It is `InUse`, at once, if another process holds
-    the lock; the message calls the file `argument` and says who writes it.
+    The lock of a folder lies inside it, or next to it if `alongside`. Raise `InUse` immediately if another process
+    holds the lock; the message calls the file `argument` and names that process.
     """
     inside = path.is_dir() and not alongside
     place = path / ".lock" if inside else path.with_name(f".{path.name}.lock")
@@ -58,20 +58,20 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         with suppress(OSError):
             by = place.read_text(errors="replace")
         raise InUse(
-            f"`{argument}` is {path}, which {by or 'another process'} is writing; wait until it has ended, or "
+            f"`{argument}` is {path}, which {by or 'another process'} is writing. Wait until it has ended, or "
             "choose a different name."
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
         notice(f"{place.parent} has no locks: make sure that no two commands write the same file")
-    with suppress(OSError):  # a full disk; the lock works without a name too
+    with suppress(OSError):  # On a full disk, the lock works without a name.
         words = shlex.join([Path(sys.argv[0] or "python").name, *sys.argv[1:]])[:200]
         place.write_text(f"process {os.getpid()} (`{words}` on {socket.gethostname()})")
     try:
         yield
     finally:
-        with suppress(OSError):  # before the release: a process that waits then makes a new file
+        with suppress(OSError):  # Before the release, so that a waiting process makes a new file.
             place.unlink()
         lock.release()
 
@@ -80,9 +80,9 @@ _NAME = re.compile(
     r"\..*\.onebasin-(?P<machine>[0-9a-f]{8})-(?P<pid>[0-9]+)-[0-9a-f]{8}", re.DOTALL
 )
 _LONGEST_PART = 190
-"""Bytes of a target's name that its part takes over: file systems take 255 in all."""
+"""Maximum number of bytes of a file's name that the temporary name contains; file systems allow 255 in all."""
 _LONGEST_NAME = 255 - len("..lock")
-"""Bytes of an output's name: its lock has a longer one."""
+"""Maximum number of bytes in an output's name; the name of its lock is longer."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -95,12 +95,12 @@ _KINDS = {
 
 @contextmanager
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Yield a temporary name in the same folder to write to, and move the file or folder to `path` afterwards.
+    """Yield a temporary path in the same folder, and move the file or folder written there to `path` afterwards.
 
-    A write that fails or is interrupted leaves the old file unchanged. The content is on the disk before it takes its
-    name, so that a power cut leaves the old file or the new one. With `new`, a file that has appeared at `path`
-    meanwhile stays; the new one gets a free name next to it, and `NameTaken` says which. It is a `WriteError` if the
-    file cannot be written, such as on a full disk.
+    A write that fails or is interrupted leaves the old file unchanged. The content is on the disk before the file is
+    renamed, so that a power cut leaves the old file or the new one. With `new`, a file that has appeared at `path`
+    meanwhile is not replaced: the new file gets a free name next to it, and `NameTaken` says which. Raise `WriteError`
+    if the file cannot be written, such as on a full disk.
     """
     sweep(path.parent)
     part = unfinished(path)
@@ -120,7 +120,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
             )
             raise WriteError(path, f"{path} {why}") from error
         raise
-    # Some file systems cannot flush a folder; the file is whole all the same.
+    # Some file systems cannot flush a folder, but the file is complete anyway.
     with suppress(OSError):
         flush(path.parent)
     if place != path:
@@ -128,8 +128,8 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 
 def flush(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on the disk."""
-    # Windows flushes what is open for writing alone.
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    # Windows flushes only files that are open for writing.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -138,7 +138,7 @@ def flush(path: Path) -> None:
 
 
 def _put(part: Path, path: Path, *, new: bool) -> Path:
-    """Move a finished file to `path`; if it must be new, to the first free name of run-1.nc, run-2.nc, ..."""
+    """Move a finished file to `path`, or to the first free name of run-1.nc, run-2.nc, ... if it must be `new`."""
     place, number = path, 0
     while new and os.path.lexists(place):
         number += 1
@@ -155,7 +155,7 @@ def _put(part: Path, path: Path, *, new: bool) -> Path:
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):  # a disk that failed may fail again; the first error tells more
+    with suppress(OSError):  # The disk may fail again; the first error tells more.
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -163,13 +163,13 @@ def _remove(path: Path) -> None:
 
 
 def unfinished(path: Path) -> Path:
-    """Return the name under which this process makes `path`, next to it; each call gives another."""
+    """Return a new temporary name, next to `path`, under which this process writes it."""
     name = os.fsencode(path.name)[:_LONGEST_PART].decode(errors="ignore")
     return path.with_name(f".{name}.onebasin-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def sweep(folder: Path) -> None:
-    """Remove unfinished files and folders of ended processes of this machine; what cannot be removed stays."""
+    """Remove unfinished files and folders of processes that have ended on this machine, as far as possible."""
     with suppress(OSError):
         for path in list(folder.iterdir()):
             name = _NAME.fullmatch(path.name)
@@ -178,21 +178,21 @@ def sweep(folder: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Check whether a process of this number is at work on this machine, as far as can be known."""
-    if os.name == "nt":  # where `os.kill` would end the process
+    """Check whether a process with this ID is running on this machine; if in doubt, return true."""
+    if os.name == "nt":  # There, `os.kill` would end the process.
         return True
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # another user's
+    except PermissionError:  # It belongs to another user.
         pass
     return True
 
 
 @cache
 def _machine() -> str:
-    """Return a mark of this machine and, on Linux, of its namespace of process numbers: a container's differs."""
+    """Return a hash of this machine and, on Linux, of its namespace of process IDs, which differs in a container."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -201,9 +201,9 @@ def _machine() -> str:
 
 
 def temporary_folder(name: str, parent: Path | None = None) -> Path:
-    """Make a folder that only its owner can enter, in `parent` or among the temporary files.
+    """Make a folder that only its owner can enter, in `parent` or in the folder of temporary files.
 
-    The caller removes it, or the next sweep after the process has ended.
+    The caller removes it; otherwise `sweep` does so after the process has ended.
     """
     parent = parent or Path(tempfile.gettempdir())
     sweep(parent)
@@ -226,9 +226,9 @@ def working_folder(name: str, parent: Path | None = None) -> Iterator[Path]:
 def claim(
     path: Path, *, error: type[Exception], argument: str = "path", **how: Any
 ) -> Iterator[Path]:
-    """Check and lock an output before the work; keywords are those of `check_output`.
+    """Check and lock an output before the work begins; the keywords are those of `check_output`.
 
-    It is `InUse` if another process is writing it.
+    Raise `InUse` if another process is writing it.
     """
     how |= {"error": error, "argument": argument, "inputs": tuple(how.get("inputs", ()))}
     check_output(path, **how)
@@ -254,10 +254,10 @@ def check_output(
     make_folder: bool = True,
     replaces: Callable[[Path], bool] | None = None,
 ) -> None:
-    """Reject an output that cannot or must not be written, before any work is done; nothing is made or changed.
+    """Reject an output that cannot or must not be written, before any work is done and without changing any file.
 
-    It is an `error`, which calls the file `argument`. With `force`, an existing file may be replaced, but never one of
-    `inputs`. A missing folder is rejected unless `make_folder`. For an output that is a folder of files itself,
+    Raise `error`, whose message calls the file `argument`. With `force`, an existing file may be replaced, but never
+    one of `inputs`. A missing folder is rejected unless `make_folder`. If the output is itself a folder of files,
     `replaces` tells which folders it may replace.
     """
 
@@ -281,7 +281,7 @@ def check_output(
                 raise refuse("which is a folder with other files: choose a different name.")
             kind = stat.S_IFREG
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
-            # The folder of the file, or the nearest existing one above it.
+            # Try the file's folder, or the nearest parent that exists.
             above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
             tempfile.TemporaryFile(dir=above).close()
     except OSError as reason:
@@ -294,17 +294,17 @@ def check_output(
         )
     if kind and not force:
         raise refuse(
-            "which exists; choose a different name, or overwrite it with --force (force=True)."
+            "which already exists. Choose a different name, or overwrite it with --force (force=True)."
         )
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
         raise refuse(f"but its name is too long: {_LONGEST_NAME} bytes are allowed.")
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Check whether two paths lead to one file, by links too."""
+    """Check whether two paths lead to the same file, possibly through links."""
     try:
         return path.samefile(other)
-    except OSError:  # one of them is not there
+    except OSError:  # One of them does not exist.
         return os.path.realpath(path) == os.path.realpath(other)
 
 
@@ -316,7 +316,7 @@ def _unwritable(path: Path, argument: str, reason: OSError) -> str:
 
 
 FIELD = "sha256"
-"""The field of a JSON object that is its seal."""
+"""The field of a JSON object that contains its seal."""
 
 _MARK = b"\x89seal\r\n\x1a"
 
@@ -351,7 +351,7 @@ def examine(path: Path) -> Seal:
 
 
 def seal_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a seal to an object that will be written as JSON, as the last field."""
+    """Add a seal, as the last field, to an object that will be written as JSON."""
     content = {name: entry for name, entry in value.items() if name != FIELD}
     text = json.dumps(content, sort_keys=True)
     return {**content, FIELD: hashlib.sha256(text.encode()).hexdigest()}
@@ -365,13 +365,13 @@ def examine_json(value: Any) -> Seal:
 
 
 def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
-    """Write an object as JSON, with its seal; numbers that are not finite become null."""
+    """Write an object as JSON with its seal; non-finite numbers become null."""
     with replacing(path) as part:
         part.write_text(f"{json_text(seal_json(json_safe(value)))}\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object; empty if the file is damaged or missing."""
+    """Read an object; return an empty one if the file is damaged or missing."""
     with suppress(OSError, ValueError):
         value = json.loads(path.read_text(encoding="utf-8"))
         return value if isinstance(value, dict) else {}

@@ -1,1 +1,1 @@
-"""A command as a process, and the programs that it starts."""
+"""The process of a command, and the programs that it starts."""

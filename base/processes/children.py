@@ -1,8 +1,8 @@
 """Start programs that end with this process.
 
-A program runs in a process group of its own, led by a small shell that reads from a pipe which only this process can
-write to. Once this process ends, even by `kill -9`, the pipe is closed and the shell kills the group, with all that the
-program has started. Windows has no process groups: there, only the program itself ends with the block.
+Each program runs in its own process group, led by a small shell. The shell reads from a pipe that only this process can
+write to. When this process ends, even by `kill -9`, the pipe closes, and the shell kills the group with everything that
+the program has started. Windows has no process groups, so only the program itself ends with the block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from ..errors import RunCancelled
 
 KEPT_BYTES = 256 * 1024
-"""Bytes of a program's output that are kept at least, from the beginning and from the end."""
+"""Minimum number of bytes that are kept from the beginning and from the end of a program's output."""
 
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
@@ -46,13 +46,25 @@ class Finished:
 def started(
     command: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program; it and all that it starts end with the block, or with this process.
+    """Start a program; it ends with the block or with this process, together with everything that it has started.
 
-    The process's `stdout` is a pipe with its output on stdout and stderr; its stdin is empty. It is an `OSError` if the
-    program cannot be started.
+    The process's `stdout` is a pipe for both stdout and stderr; its stdin is empty. Raise `OSError` if the program
+    cannot be started.
     """
     with ExitStack() as ends:
-        group = None if os.name == "nt" else ends.enter_context(_guarded_group())
+        group = None
+        if os.name != "nt":
+            # The shell kills its process group when this process or the block ends.
+            read_end, write_end = os.pipe()
+            ends.callback(os.close, read_end)
+            ends.callback(os.close, write_end)
+            null = subprocess.DEVNULL
+            guard = subprocess.Popen(
+                _GUARD, stdin=read_end, stdout=null, stderr=null, process_group=0
+            )
+            group = guard.pid
+            ends.callback(guard.wait)
+            ends.callback(_kill, group)
         process = ends.enter_context(
             subprocess.Popen(
                 [str(word) for word in command],
@@ -68,23 +80,6 @@ def started(
         yield process
 
 
-@contextmanager
-def _guarded_group() -> Iterator[int]:
-    """Start the shell that kills its process group when this process or the block ends; yield the group's ID."""
-    read_end, write_end = os.pipe()
-    null = subprocess.DEVNULL
-    try:
-        guard = subprocess.Popen(_GUARD, stdin=read_end, stdout=null, stderr=null, process_group=0)
-        try:
-            yield guard.pid
-        finally:
-            _kill(guard.pid)
-            guard.wait()
-    finally:
-        os.close(read_end)
-        os.close(write_end)
-
-
 def ending(code: int) -> str:
     """Describe how a process ended, by its negative exit code."""
     try:
@@ -95,7 +90,7 @@ def ending(code: int) -> str:
 
 
 def _kill(group: int) -> None:
-    # The group may be empty, which is a PermissionError on macOS.
+    # On macOS, an empty group raises PermissionError.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -110,12 +105,13 @@ def run_guarded(
 ) -> Finished:
     """Run a program to its end; see `started`.
 
-    It is killed once `cancel` is set, with `RunCancelled`. `watch` is called with each line, in pieces if it is long.
+    If `cancel` is set, kill it and raise `RunCancelled`. `watch` is called with each line, or with pieces of a long
+    one.
     """
     lines, head, tail, count = queue.SimpleQueue[bytes](), bytearray(), bytearray(), 0
     with started(command, folder=folder, environment=environment) as process:
         assert process.stdout is not None
-        own = os.dup(process.stdout.fileno())  # the block may close the original first
+        own = os.dup(process.stdout.fileno())  # The block may close the original.
         threading.Thread(target=_read, args=(own, lines), daemon=True).start()
         while True:
             _check(cancel)
@@ -123,7 +119,7 @@ def run_guarded(
                 line = lines.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 continue
-            if not line:  # the program has closed its stdout
+            if not line:  # The program has closed its stdout.
                 break
             count += len(line)
             (head if len(head) < KEPT_BYTES else tail).extend(line)
@@ -134,7 +130,7 @@ def run_guarded(
         left_out = count - len(head) - len(tail)
         between = f"\n... {left_out} bytes are left out ...\n".encode() if left_out else b""
         text = (head + between + tail).decode(errors="replace")
-        while True:  # a program may close its stdout and continue
+        while True:  # A program may close its stdout and continue.
             _check(cancel)
             with suppress(subprocess.TimeoutExpired):
                 return Finished(process.wait(_LOOK_SECONDS), text)
@@ -146,7 +142,7 @@ def _check(cancel: threading.Event | None) -> None:
 
 
 def _read(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
-    """Put the lines that a program prints into a queue, and an empty one at the end."""
+    """Put the lines that a program prints into a queue, then an empty line."""
     with os.fdopen(pipe, "rb") as file:
         while line := file.readline(_LONGEST_LINE):
             lines.put(line)

@@ -1,10 +1,11 @@
-"""Run a command as a process of its own: signals, streams, temporary files.
+"""Run a command as the only task of its process: handle signals, streams and temporary files.
 
 Signals that ask a process to end, such as SIGTERM, SIGHUP and those of schedulers, do what Ctrl-C does. While the
-command cleans up, further signals are ignored for `PATIENCE_SECONDS`; then they end it at once. The first signal ends
-the command at once if compiled code does not return within `UNHEARD_SECONDS`. That is safe: programs end with us and
-unfinished files are removed later. All temporary files, also those of libraries and compilers, lie in one folder; the
-next command removes it if this one is killed. This module imports nothing heavy, so that signals work from the start.
+command cleans up, further signals are ignored for `PATIENCE_SECONDS`; after that, a signal ends it at once. If compiled
+code does not return within `UNHEARD_SECONDS`, the first signal ends the command at once. That is safe: programs that it
+started end too, and unfinished files are removed later. All temporary files, even those of libraries and compilers, are
+in one folder; if this command is killed, the next one removes it. This module imports nothing heavy, so that signals
+work from the start.
 """
 
 from __future__ import annotations
@@ -26,14 +27,12 @@ INTERRUPTION = "interrupted; files are written completely or not at all"
 PATIENCE_SECONDS = 5.0
 UNHEARD_SECONDS = 2.0
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
-_SIGNALS = tuple(
-    getattr(signal, name) for name in _NAMES if hasattr(signal, name)
-)  # few on Windows
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 def run_as_process(command: Callable[[], int]) -> int:
     """Run a command that has this process to itself; return its exit code."""
-    # Open the null device in the place of a closed stdin, stdout or stderr, so that no file of ours gets its number.
+    # Replace a closed stdin, stdout or stderr by the null device, so that no other file gets its number.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -50,12 +49,12 @@ def run_as_process(command: Callable[[], int]) -> int:
         code = INTERRUPTED
         with suppress(OSError):
             os.write(2, f"onebasin: {INTERRUPTION}\n".encode())
-    except SystemExit as end:  # a library ends the process so when the reader of a pipe is gone
+    except SystemExit as end:  # A library raises it when the reader of a pipe is gone.
         stopping.end()
         code = end.code if isinstance(end.code, int) else FAILED
         # A command writes to stdout after its work, so `onebasin diagnose run.nc | head -1` has not failed. Progress
         # goes to stderr: if its reader is gone too, the work was not finished.
-        if end.code == FAILED and hasattr(select, "poll"):  # not on Windows
+        if end.code == FAILED and hasattr(select, "poll"):  # Windows lacks it.
             poll = select.poll()
             poll.register(2, 0)
             code = FAILED if poll.poll(0) else DONE
@@ -73,7 +72,7 @@ class _Stopping:
         self._since: float | None = None
 
     def install(self) -> None:
-        """Handle the signals from now on, except those that are ignored already, such as by `nohup`."""
+        """Handle the signals from now on, except those that are already ignored, such as under `nohup`."""
         for number in _SIGNALS:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._stop)
@@ -96,12 +95,12 @@ class _Stopping:
             raise KeyboardInterrupt
         if now - self._since > PATIENCE_SECONDS:
             if sys.stderr.isatty():
-                os.write(2, b"\x1b[?25h")  # show the cursor again
+                os.write(2, b"\x1b[?25h")  # Show the cursor again.
             os._exit(INTERRUPTED)
 
     def _leave_if_unheard(self, read_end: int) -> None:
         """End the process if compiled code keeps Python from handling a signal."""
-        while os.read(read_end, 1):  # a byte comes as soon as the signal does
+        while os.read(read_end, 1):  # Every signal writes a byte at once.
             time.sleep(UNHEARD_SECONDS)
             if self._since is None:
                 with suppress(OSError):

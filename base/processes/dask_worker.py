@@ -1,4 +1,4 @@
-"""The part of `tasks` that runs on the workers of a Dask cluster; it needs the package `distributed`."""
+"""The part of `tasks` that runs on the workers of a Dask cluster. It needs the package `distributed`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Stops(WorkerPlugin):
     """Worker plugin that stops the processes of cancelled tasks."""
 
     def __init__(self, name: str) -> None:
-        self.name = name  # unique to a run: a second plugin of the same name would stop the first one's tasks
+        self.name = name  # Unique to a run, since a second plugin of this name would stop the first one's tasks.
         self.events: dict[str, threading.Event] = {}
 
     def transition(self, key: Any, start: str, finish: str, **more: Any) -> None:

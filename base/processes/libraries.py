@@ -1,4 +1,4 @@
-"""Settings of libraries that a process makes before it uses them."""
+"""Settings that a process makes before it uses certain libraries."""
 
 from __future__ import annotations
 
@@ -8,44 +8,37 @@ import sys
 from contextlib import suppress
 
 
-def prepare_jax() -> None:
-    """Set JAX's flags before anything uses it: double precision, a persistent cache, no remarks on missing GPUs.
+def prepare_libraries() -> None:
+    """Set JAX's flags before anything uses it (double precision, a persistent cache), and quieten JAX and cmdstanpy.
 
-    A first run compiles for longer than it samples a small network, so that small kernels are cached too. JAX itself
-    distinguishes versions and processors. A cache folder that the user has chosen for JAX stays.
+    Small kernels are cached too, because compiling a small network takes longer than sampling it. JAX keeps the code of
+    different versions and processors apart. If the user has chosen a cache folder for JAX, it is used. Importing JAX
+    takes a second, so if it is not loaded yet, environment variables set the flags.
     """
-    import jax
+    from ..files.cache import COMPILED, keep_compiled, make_user_cache
 
-    from ..files.cache import keep_compiled
+    with suppress(OSError):  # JAX works without a cache.
+        if "jaxlib" in sys.modules:  # `jax` itself may be a lazy module.
+            import jax
 
-    jax.config.update("jax_enable_x64", True)
-    with suppress(OSError):  # JAX works without a cache
-        keep_compiled()
-    _quieten_jax()
-
-
-def prepare_jax_if_used() -> None:
-    """Set the same flags by JAX's variables, for a process that may never import JAX, which takes a second."""
-    if "jaxlib" in sys.modules:  # the module `jax` itself may be a lazy one that is not loaded yet
-        prepare_jax()
-        return
-    from ..files.cache import COMPILED, make_user_cache
-
-    os.environ["JAX_ENABLE_X64"] = "1"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        with suppress(OSError):
-            os.environ["JAX_COMPILATION_CACHE_DIR"] = str(make_user_cache(COMPILED))
-    _quieten_jax()
-
-
-def _quieten_jax() -> None:
+            jax.config.update("jax_enable_x64", True)
+            keep_compiled()
+        else:
+            os.environ["JAX_ENABLE_X64"] = "1"
+            os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+            if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+                os.environ["JAX_COMPILATION_CACHE_DIR"] = str(make_user_cache(COMPILED))
     for name in ("jax", "jax._src.xla_bridge", "absl"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    # Keep cmdstanpy's log off the terminal; failures raise errors anyway.
+    logger = logging.getLogger("cmdstanpy")
+    logger.setLevel(logging.CRITICAL)
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
 
 
 def leave_jax_unloaded() -> None:
-    """Remove the lazy module `jax` that ArviZ has put among the loaded modules, for a process that draws figures.
+    """Remove the lazy module `jax` that ArviZ adds to the loaded modules, in a process that draws figures.
 
     Matplotlib asks the module for its class of arrays, which would load it and take a second. A later import of JAX
     works as usual, but ArviZ's converter of NumPyro's results does not.
@@ -54,11 +47,3 @@ def leave_jax_unloaded() -> None:
 
     if "jaxlib" not in sys.modules:
         sys.modules.pop("jax", None)
-
-
-def quieten_stan() -> None:
-    """Keep cmdstanpy's log off the terminal; failures come as errors anyway."""
-    logger = logging.getLogger("cmdstanpy")
-    logger.setLevel(logging.CRITICAL)
-    logger.propagate = False
-    logger.addHandler(logging.NullHandler())

@@ -1,7 +1,7 @@
-"""Run a task in a process of its own; the process's side is here too.
+"""Run a task in a separate process; both the caller's side and the process's side are here.
 
 `start` runs ``python -m onebasin.base.processes.task_process FOLDER``. The process sends messages as lines of JSON on
-stdout, and leaves its result in the folder. This module imports nothing heavy.
+stdout, and writes its result into the folder. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from .children import ending, run_guarded
 from .command import DONE, run_as_process
 
 PACKAGES = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "scipy", "optax", "stanli")
-"""The packages whose versions decide results; they must be equal on all machines."""
+"""The packages whose versions affect results; all machines must have the same versions."""
 _SEPARATOR = "\x1e"
-"""Mark before each message, as in RFC 7464: libraries print other lines."""
+"""Character before each message, as in RFC 7464, since libraries print other lines."""
 _LAST_CHARACTERS = 400
 _TRIMMING = "MALLOC_TRIM_THRESHOLD_"
-"""Dask makes its workers return freed memory to the kernel at once. Chains of a network would then spend half of their
-time on allocating XLA's buffers again for every gradient."""
+"""A variable by which Dask makes its workers return freed memory to the kernel at once; it is removed.
+
+With it, chains of a network would spend half of their time allocating XLA's buffers again for every gradient.
+"""
 
 
 def tell(**told: Any) -> None:
-    """Send a message, which must be valid as JSON, to the caller of this task; elsewhere it is dropped."""
+    """Send a message, which must be valid as JSON, to the caller of this task; outside a task, drop it."""
     if _hearers:
         _hearers[-1](told)
 
@@ -55,7 +57,7 @@ def heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide results; cloudpickle needs the same Python."""
+    """Return the versions that affect results; cloudpickle needs the same version of Python."""
     found = {"Python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -66,11 +68,11 @@ def versions() -> dict[str, str]:
 def start(
     order: bytes, cores: int, cancel: threading.Event, hear: Callable[[dict[str, Any]], None]
 ) -> bytes:
-    """Run a task in a process of this machine and return its pickled result; `RunCancelled` once `cancel` is set."""
+    """Run a task in a local process and return its pickled result, or raise `RunCancelled` if `cancel` is set."""
     hear({})
 
     def watch(lines: str) -> None:
-        for line in lines.split("\n"):  # `splitlines` would split at the mark too
+        for line in lines.split("\n"):  # `splitlines` would also split at the mark.
             if line.startswith(_SEPARATOR):
                 hear(json.loads(line.removeprefix(_SEPARATOR)))
 
@@ -93,14 +95,14 @@ def start(
 
 
 def environment(cores: int) -> dict[str, str]:
-    """Return the environment of a process that may use so many cores (for chains, XLA and BLAS)."""
+    """Return the environment of a process that may use this number of cores (for chains, XLA and BLAS)."""
     names = ("ONEBASIN_CORES", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     inherited = {name: value for name, value in os.environ.items() if name != _TRIMMING}
     return {**inherited, **dict.fromkeys((*names, "MKL_NUM_THREADS"), str(cores))}
 
 
 class _Sending(logging.Handler):
-    """Sends notices, for the user, and records, for the run's log."""
+    """Handler that sends notices (for the user) and records (for the run's log) to the caller."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tell(**{"says" if record.levelno >= logging.WARNING else "records": record.getMessage()})
@@ -118,7 +120,7 @@ def carried_out(order: bytes) -> bytes:
         written: bytes = cloudpickle.dumps(found)
         if isinstance(found, Exception):
             pickle.loads(written)
-    except Exception:  # a library's error that cannot be pickled
+    except Exception:  # Some libraries' errors cannot be pickled.
         return pickle.dumps(TaskError(error_in_words(found)))
     return written
 
@@ -148,13 +150,12 @@ def _result(order: bytes) -> Any:
 
 def main() -> int:
     """Run the task in the folder that the command names."""
-    from .libraries import prepare_jax_if_used, quieten_stan
+    from .libraries import prepare_libraries
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # for output of libraries
+    os.dup2(2, 1)  # Libraries' output goes to stderr.
     _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
-    prepare_jax_if_used()
-    quieten_stan()
+    prepare_libraries()
     LOGGER.addHandler(_Sending(logging.INFO))
     LOGGER.setLevel(logging.INFO)
     folder = Path(sys.argv[1])
@@ -165,6 +166,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    from . import task_process  # the module that tasks import; this one is `__main__`
+    from . import task_process  # Tasks import this module, which runs here as `__main__`.
 
     sys.exit(run_as_process(task_process.main))

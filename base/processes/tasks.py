@@ -1,7 +1,7 @@
 """Run independent tasks in processes: on this machine's cores, or on the workers of a Dask cluster.
 
-A task is a function with its arguments, written by cloudpickle. It runs in its own process (`task_process`); on a
-cluster, a thread of a worker waits for this process. So a thread stands for a core, a killed task does not end its
+A task is a function with its arguments, pickled by cloudpickle. It runs in its own process (`task_process`). On a
+cluster, a thread of a worker waits for this process. So each thread represents a core, a killed task does not end its
 worker, and no process is left when a task is cancelled.
 """
 
@@ -25,11 +25,11 @@ from .task_process import heard_by, start, versions
 
 CONNECT_SECONDS = 10
 MOST = 1000
-"""Tasks that wait for workers at once."""
+"""Maximum number of tasks that are submitted at once."""
 Hear = Callable[[str, dict[str, Any]], None]
-"""Called with the key of a task and a message of its process; the message is empty when the process begins."""
+"""A function that is called with the key of a task and a message from its process, which is empty when it begins."""
 Attempt = Callable[[str, bytes], bytes]
-"""Runs a task once and waits for its result."""
+"""A function that runs a task once and waits for its result."""
 
 
 def run_tasks[T](
@@ -49,14 +49,14 @@ def run_tasks[T](
 ) -> Generator[tuple[str, T | Exception]]:
     """Run a function on each of several tuples of arguments; yield the key and the result of each as it ends.
 
-    Tasks go to a cluster in their order (`client`, or the address of its scheduler), else to processes of this machine,
-    or one by one to this process if `here`. A task begins after the tasks that `after` names for it have ended, even by
-    an error. On this machine, `at_once` tasks run together, with `cores` each. A cluster runs as many as its workers
-    have threads, with one core each, or more if there are fewer tasks than threads.
+    Tasks run on a cluster (`client`, or the address of its scheduler), or in processes of this machine, or one by one
+    in this process if `here`. A task begins after the tasks that `after` lists for it have ended, even if they failed.
+    On this machine, `at_once` tasks run together, with `cores` each. A cluster runs one task per worker thread, with
+    one core each, or more if there are fewer tasks than threads.
 
     Messages that a task sends by `tell` go to `hear`, in another thread; `say` gets lines for the user. A task that
-    fails with one of the errors `again` is tried `retries` times more, and then yields the last error; a killed process
-    is a `TaskDied`. Any other error stops all tasks and is raised. It is a `TaskError`, which calls the function
+    fails with one of the errors `again` is retried `retries` times, and then yields the last error; a killed process
+    counts as `TaskDied`. Any other error stops all tasks and is raised. Raise `TaskError`, which calls the function
     `what`, if the cluster cannot be reached, a worker has other versions, or a task cannot be sent.
     """
 
@@ -97,7 +97,7 @@ def run_tasks[T](
             for key in ready[: room - len(at_work)]:
                 waiting.remove(key)
                 at_work[pool.submit(work, key, result)] = key
-            # The wait is short, since Ctrl-C does not interrupt a long one on every system.
+            # Wait briefly: on some systems, Ctrl-C does not interrupt a long wait.
             for future in wait(at_work, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 key = at_work.pop(future)
                 ended.add(key)
@@ -105,7 +105,7 @@ def run_tasks[T](
 
 
 def succeeded[T](key: str, found: T | Exception) -> T:
-    """Return the result of a task; a `TaskError` if every attempt failed."""
+    """Return the result of a task; raise `TaskError` if every attempt failed."""
     if isinstance(found, Exception):
         raise TaskError(
             f"{key} failed: {error_in_words(found)}. Give each worker more memory, or fewer threads."
@@ -124,8 +124,8 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. It may refer to NumPy arrays and "
-            "numbers; open files, sockets and compiled libraries inside the function."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. It may use arrays and numbers "
+            "from outside. Open files, sockets and compiled libraries inside the function."
         ) from error
     finally:
         for module in own:
@@ -134,7 +134,7 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
 
 
 def _is_users(module: Any) -> bool:
-    """Check whether other machines may lack a module: its file is not in Python's folders or onebasin."""
+    """Check whether other machines may lack a module: its file is neither in Python's folders nor in onebasin."""
     file = getattr(module, "__file__", None)
     if not file or module.__name__.partition(".")[0] in ("__main__", "onebasin", "conftest"):
         return False
@@ -156,7 +156,7 @@ def _here(cores: int, hear: Hear) -> Iterator[Attempt]:
 
 @contextmanager
 def connected(client: Any) -> Iterator[Any]:
-    """Yield a client of a cluster: the given one, or a new one for an address."""
+    """Yield a client of a cluster: the one that is given, or a new one for an address."""
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
@@ -168,14 +168,14 @@ def connected(client: Any) -> Iterator[Any]:
         return
     if not isinstance(client, str) or "://" not in client:
         raise TaskError(
-            f"The cluster is {client!r}; give a distributed.Client, or the address of a Dask scheduler, such as "
-            "tcp://host:8786."
+            "`client` must be a distributed.Client, or the address of a Dask scheduler such as tcp://host:8786; got "
+            f"{client!r}."
         )
     try:
         made = Client(client, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise TaskError(
-            f"No Dask scheduler answers at {client}; start one with `dask scheduler`."
+            f"No Dask scheduler answers at {client}. Start one with `dask scheduler`."
         ) from error
     with made:
         yield made
@@ -200,7 +200,7 @@ def _on_cluster(
         def attempt(key: str, order: bytes) -> bytes:
             numbers[key] += 1
             # Dask groups tasks by the first part of their keys. Tasks of one group wait at the scheduler until a
-            # thread is free, also of a worker that joins later.
+            # thread is free, even on a worker that joins later.
             future = client.submit(
                 run_on_worker,
                 order,
@@ -239,6 +239,6 @@ def _on_cluster(
             yield attempt
         finally:
             client.cancel(list(futures), force=True)
-            with suppress(Exception):  # a scheduler that is gone
+            with suppress(Exception):  # The scheduler may be gone.
                 client.unsubscribe_topic(topic)
                 client.unregister_worker_plugin(topic)

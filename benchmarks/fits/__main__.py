@@ -2,8 +2,8 @@
 
 A fit is good if every mean lies within 0.2 standard deviations of the reference, every standard deviation within 15 %,
 and every 5 % and 95 % quantile within 0.15 standard deviations. The programs come from `benchmarks.interpreter` and
-`regressions`. Their reference is four NUTS chains of 4,000 draws; programs whose chains disagree are left out. The cost
-of NUTS is measured with its default settings. Moments of simulated targets come from independent draws.
+`regressions`. Their reference is four NUTS chains of 4,000 draws; programs whose chains disagree are not counted. The
+cost of NUTS is measured with its default settings. Moments of simulated targets come from independent draws.
 
 With `--kinds`, the targets are random ones of fourteen kinds. With `--hierarchies`, they are random hierarchies whose
 posterior is computed by quadrature. WORDS selects targets whose names contain one of the words.
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
 from .claims import Moments, largest, misses, moments, too_large
 
@@ -87,7 +87,7 @@ def programs(words: list[str]) -> Iterator[tuple[str, Any]]:
 def references(
     words: list[str], each: int, first: int, hierarchies: int = 0
 ) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
-    """Yield name, target, moments and cost of NUTS; or `each` random targets per kind, or random hierarchies."""
+    """Yield each reference: name, target, moments and cost of NUTS. `each` and `hierarchies` count random targets."""
     import onebasin as ob
     from benchmarks.fits import hierarchies as grouped
     from benchmarks.fits import kinds, simulated
@@ -127,7 +127,7 @@ def references(
 
 
 def main() -> None:
-    """Run, print one line per fit, and write all numbers."""
+    """Run the benchmark, print one line per fit, and write all numbers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--method", default="dadvi")
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    prepare_jax()
+    prepare_libraries()
     rows = []
     found = references(options.words, options.kinds, options.first_kind, options.hierarchies)
     for place, (name, target, wanted, price) in enumerate(found):

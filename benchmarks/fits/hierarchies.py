@@ -68,7 +68,7 @@ class Hierarchy:
         """Return standardised effects (point, node) of a group around their mode, and their log probabilities."""
         grid = np.linspace(-7, 7, NODES)
         centre, sd = np.zeros(len(mean)), np.ones(len(mean))
-        for _ in range(3):  # narrow the grid to the posterior each time
+        for _ in range(3):  # Narrow the grid to the posterior each time.
             z = centre[:, None] + sd[:, None] * grid
             height = self.log_likelihood(mean[:, None] + tau[:, None] * z, y)
             log = np.asarray(height) - z**2 / 2 + np.log(sd)[:, None]
@@ -82,7 +82,7 @@ def made(number: int) -> tuple[ob.Target, dict[str, np.ndarray]]:
     """Return a target and draws from its posterior."""
     one, rng = Hierarchy(number), np.random.default_rng(number)
     ends = np.array([[-6.0, 6.0], [0.0, 4.5 * one.top]])
-    for _ in range(2):  # the second grid covers the posterior that the first one found
+    for _ in range(2):  # The second grid covers the posterior found by the first.
         means, scales = (
             low + (np.arange(count) + 0.5) * (high - low) / count
             for (low, high), count in zip(ends, (MEANS, SCALES), strict=True)

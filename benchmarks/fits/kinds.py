@@ -34,7 +34,7 @@ Made = Model | tuple[Model, Values]
 
 
 def _student(rng: np.random.Generator) -> Made:
-    """Make a Student t with quantiles as draws; the two extreme ones are moved so that the sd is exact."""
+    """Make a Student t whose draws are its quantiles, with the two extreme ones moved so that the sd is exact."""
     nu, size = float(rng.choice([3, 3, 4, 5, 8])), int(rng.integers(1, 7))
     model = independent(x=dist.StudentT(nu).expand([size]).to_event(1))
     values = student.ppf((np.arange(20_000) + 0.5) / 20_000, nu)

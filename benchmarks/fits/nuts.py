@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
 from .__main__ import programs
 
@@ -53,7 +53,7 @@ def measured(tree: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run, print one line per program and seed, and write all numbers."""
+    """Run the comparison, print one line per program and seed, and write all numbers."""
     import onebasin as ob
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--samplers", nargs="+", default=["fit"], choices=list(SAMPLERS))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    prepare_jax()
+    prepare_libraries()
     rows = []
     for name, target in programs(options.words):
         for seed in range(options.first_seed, options.first_seed + options.seeds):

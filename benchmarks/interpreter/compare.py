@@ -1,4 +1,4 @@
-"""Comparison of the results of both engines for one program."""
+"""Compare the results of both engines for one program."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def densities(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dic
     Returns
     -------
     dict
-        Counts of points and largest relative differences. `log_density_alone` is for the function without a gradient.
-        `constant` is the median difference of log densities, and `beyond_constant` the largest relative difference
-        beyond it.
+        Counts of points and largest relative differences. `log_density_alone` refers to the function without a
+        gradient. `constant` is the median difference of log densities, and `beyond_constant` the largest relative
+        difference beyond it.
     """
     a, b = np.isfinite(ours["values"]), np.isfinite(theirs["values"])
     both = a & b

@@ -1,4 +1,4 @@
-"""Evaluate one program in one engine, in a separate process whose crash harms no other program.
+"""Evaluate one program in one engine. A separate process keeps a crash from affecting other programs.
 
     python -m benchmarks.interpreter.evaluate NAME ENGINE OUT.npz
 
@@ -109,7 +109,7 @@ def time_gradient(library: StanLibrary, points: np.ndarray) -> float:
 
 
 def plain(text: str, case: Case) -> str:
-    """Shorten a message and drop folders from it."""
+    """Shorten a message, and remove folders from it."""
     text = text.replace(f"{case.path.parent}/", "")
     text = re.sub(r" Please report this at .* refuse such models\.", "", text, flags=re.DOTALL)
     return re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text).strip()[:700]

@@ -1,4 +1,4 @@
-"""Record of a stanli version, and its table."""
+"""Read and write the record of a stanli version, and render its table."""
 
 from __future__ import annotations
 

@@ -107,12 +107,12 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Sample, diagnose and print; return the exit code."""
+    """Sample, diagnose, print the errors and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=6, help="posteriors per kind")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument(
-        "--only", nargs="+", default=[""], help="texts, one of which the kind contains"
+        "--only", nargs="+", default=[""], help="run only kinds with such a text in the name"
     )
     parser.add_argument("--out", type=Path, help="JSON file for all diagnoses")
     options = parser.parse_args()

@@ -145,7 +145,7 @@ def signs(
     marginal: str,
     **more: object,
 ) -> Kind:
-    """Make a kind with a variable that changes sign as a whole, and that is far from 0 along its main direction.
+    """Make a kind with a variable whose entries change sign together, far from 0 along its main direction.
 
     `marginal` is a program of the same posterior without the other variables that change sign. `more` is additional
     data for it.
@@ -153,7 +153,7 @@ def signs(
 
     def positive(draws: Draws, *, by_draw: bool) -> Draws:
         values = draws[turning]
-        # draws of both signs lie along one clear direction
+        # Draws of both signs lie along one clear direction.
         flat = values.reshape(-1, values.shape[-1])
         along = values @ np.linalg.svd(flat, full_matrices=False)[2][0]
         sign = np.sign(along if by_draw else along.mean(axis=(0, 1), keepdims=True))
@@ -186,7 +186,7 @@ def hierarchy(_: Data, draws: Draws) -> Draws:
     return {"mu": draws["mu"], "effect": draws["effect"], "log_scale": log_scale}
 
 
-NODE = np.linspace(-4.4, 4.4, 41)  # dense enough for steep slopes, unlike Gauss-Hermite nodes
+NODE = np.linspace(-4.4, 4.4, 41)  # Unlike Gauss-Hermite, fine enough for steep slopes.
 NODES = {"M": 41, "node": NODE, "log_weight": -0.5 * NODE**2}
 MIXTURE = named("mu", "sigma", "share")
 MOVES = "move:0:1,begin,level,spread"

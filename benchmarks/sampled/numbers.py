@@ -12,7 +12,7 @@ from arviz_stats.base import array_stats
 import onebasin as ob
 
 Draws = Mapping[str, np.ndarray]
-"""Draws (chain, draw, ...) by name."""
+"""Draws (chain, draw, ...) of each variable."""
 
 LARGEST_Z = 5.0
 """Difference, in standard errors, above which a number is wrong. It allows for thousands of comparisons."""
@@ -52,7 +52,7 @@ def differ(ours: Draws, expected: Mapping[str, Moments]) -> list[str]:
         for part in ("mean", "sd"):
             gap = getattr(mine, part) - getattr(truth, part)
             error = np.hypot(getattr(mine, f"{part}_error"), getattr(truth, f"{part}_error"))
-            # NaN if a moment does not exist or never varies; it is not compared
+            # Skip moments that are NaN, because they do not exist or are constant.
             z = np.nan_to_num(np.abs(gap) / np.maximum(error, 1e-12 * (1 + np.abs(gap))))
             if z.max() > LARGEST_Z:
                 at = np.unravel_index(z.argmax(), z.shape)

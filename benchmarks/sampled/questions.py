@@ -213,7 +213,7 @@ QUESTIONS = (
         "share,says:1",
         lambda draws: {
             "says": draws["says"][..., 0, :, :]
-            @ np.arange(3),  # the mean vote distinguishes the classes
+            @ np.arange(3),  # The mean vote identifies the class.
             "share": draws["share"],
         },
         None,

@@ -34,7 +34,7 @@ def arrays(tree: Any) -> dict[str, np.ndarray]:
 
 
 def rerun(program: str, quantities: Callable[[Draws], Draws], **more: Any) -> Reference:
-    """Make a reference by a longer run of a different form of the model; it is empty if these chains are not sound."""
+    """Make a reference by a longer run of another form of the model; it is empty if the chains have not converged."""
 
     def run(data: Data, _: Draws, seed: int) -> Expected:
         target = ob.stan_program(PROGRAMS / f"{program}.stan", data | more)
@@ -167,7 +167,7 @@ def mass_of_quick_absorption(data: Data) -> float:
     noise = np.exp(np.linspace(-4, 0, 41))
     into, out = np.exp(rate)[:, None], np.exp(rate)
     t, log_seen = np.asarray(data["t"]), np.log(data["seen"])
-    with np.errstate(invalid="ignore", divide="ignore"):  # equal rates, a set of measure zero
+    with np.errstate(invalid="ignore", divide="ignore"):  # Equal rates have measure zero.
         rise = [(np.exp(-out * x) - np.exp(-into * x)) / (into - out) for x in t]
         gap = np.stack(
             [y - np.log(data["dose"] * into * r) for y, r in zip(log_seen, rise, strict=True)]

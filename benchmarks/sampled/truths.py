@@ -16,7 +16,7 @@ WORSE = ("short", "modes", "funnel", "stuck")
 
 
 def plain(names: Sequence[str]) -> Judge:
-    """Make the judge of a posterior without labels and with one mode, whose verdict depends on the number of draws."""
+    """Make a judge for unimodal posteriors without labels, whose verdict depends on the number of draws."""
 
     def judge(_: Data, draws: Draws) -> Truth:
         found = quality(*(draws[name] for name in (*names, "lp")))
@@ -40,10 +40,10 @@ def labelled(
     *,
     ordered: bool = False,
 ) -> Judge:
-    """Make the judge of components that are far apart, so their order in a draw is its labelling.
+    """Make a judge for components so far apart that their order in a draw reveals its labelling.
 
     If the components overlap, the labelling of a draw is unknown. Then only label-free quantities are usable, or
-    nothing if draws are few.
+    nothing if there are few draws.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def of_scalars(
     *,
     ordered: bool = False,
 ) -> Judge:
-    """Make the judge of components that are scalars: labels switch, and both alignment and rejection are correct."""
+    """Make a judge for scalar components with label switching; both alignment and rejection are correct."""
     of_arrays = labelled("", labelling, sort, ordered=ordered)
 
     def judge(data: Data, draws: Draws) -> Truth:
@@ -93,14 +93,14 @@ def of_scalars(
 
 
 def rotating(_: Data, draws: Draws) -> Truth:
-    """Judge loadings that rotate, by the quantities that no rotation changes."""
+    """Judge rotating loadings by quantities that no rotation changes."""
     found = quality(draws["common"], draws["noise"], draws["lp"])
     answers = {"sound": ("invariant",), "unclear": ("invariant", "unusable")}
     return Truth(answers.get(found, ("unusable",)), ("labels", *WORSE), None)
 
 
 def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str], *causes: str) -> Judge:
-    """Make the judge of modes without a symmetry: chains in several modes are unusable, chains in one cannot tell.
+    """Make a judge for modes without a symmetry: chains in several modes are unusable, in one undecidable.
 
     Parameters
     ----------

@@ -84,11 +84,11 @@ def _line(name: str, truth: str, rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Diagnose, save and print; return the exit code."""
+    """Diagnose, save, print the errors and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5, help="posteriors per family")
     parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument("--only", default="", help="text in the name of a family, or a group")
+    parser.add_argument("--only", default="", help="run only families with this text, or a group")
     parser.add_argument("--out", type=Path, help="JSON file of results, to resume from")
     options = parser.parse_args()
     chosen = [f for f in FAMILIES if options.only in f.name or options.only == f.group]

@@ -15,12 +15,12 @@ def funnel(
     stats: bool = True,
     names: tuple[str, str] = ("tau", "theta"),
 ) -> Posterior:
-    """A centred hierarchical model whose scale moves slowly, with divergences at the neck, which chains never enter."""
+    """Simulate a centred hierarchical model with a slow scale, and divergences at a neck that no chain enters."""
     chains, draws = 4, 1000
     slow = autoregressive(rng, (chains, draws, 1), (0.985, 0.99))[..., 0]
     log_scale = 1.3 * slow + 0.3
     floor = -1.6 + 0.2 * rng.normal(size=(chains, 1))
-    log_scale = np.where(log_scale < floor, 2 * floor - log_scale, log_scale)  # reflected
+    log_scale = np.where(log_scale < floor, 2 * floor - log_scale, log_scale)  # Reflected.
     scale = np.exp(log_scale)
     raw = autoregressive(rng, (chains, draws, groups), (0.1, 0.5))
     mu = 0.5 * autoregressive(rng, (chains, draws, 1), (0.3, 0.6))[..., 0]
@@ -33,7 +33,7 @@ def funnel(
 
 
 def repeats(rng: np.random.Generator, *, share: float = 0.35) -> Posterior:
-    """A regression in which one chain repeats a single draw for a while."""
+    """Simulate a regression in which one chain repeats a single draw for a while."""
     posterior = regression(rng)
     chain, length = rng.integers(4), int(share * 1000)
     start = rng.integers(0, 1000 - length)
@@ -43,7 +43,7 @@ def repeats(rng: np.random.Generator, *, share: float = 0.35) -> Posterior:
 
 
 def never_moves(rng: np.random.Generator) -> Posterior:
-    """A regression in which one chain never moves."""
+    """Simulate a regression in which one chain never moves."""
     posterior = regression(rng)
     chain = rng.integers(4)
     for array in (*posterior.values.values(), posterior.stats["lp"]):
@@ -52,7 +52,7 @@ def never_moves(rng: np.random.Generator) -> Posterior:
 
 
 def shrunken(rng: np.random.Generator) -> Posterior:
-    """A regression in which one chain hardly moves, as with a bad step size."""
+    """Simulate a regression in which one chain hardly moves, as with a bad step size."""
     posterior = regression(rng)
     chain = rng.integers(4)
     for name in ("alpha", "beta", "sigma"):
@@ -62,7 +62,7 @@ def shrunken(rng: np.random.Generator) -> Posterior:
 
 
 def short(rng: np.random.Generator, *, draws: int = 1000, stats: bool = True) -> Posterior:
-    """Chains that each cover only a part of the posterior."""
+    """Simulate chains that each cover only a part of the posterior."""
     walk = Walk(rng, 8, draws=draws, autocorrelation=(0.992, 0.996))
     values = {
         "alpha": walk.take(1)[..., 0],
@@ -73,7 +73,7 @@ def short(rng: np.random.Generator, *, draws: int = 1000, stats: bool = True) ->
 
 
 def drifting(rng: np.random.Generator) -> Posterior:
-    """Chains that start far away and have not converged."""
+    """Simulate chains that start far away and have not converged."""
     posterior = regression(rng)
     time = np.linspace(0, 1, 1000)
     far = rng.normal(0, 6, size=(4, 1, 6))
@@ -85,7 +85,7 @@ def drifting(rng: np.random.Generator) -> Posterior:
 
 
 def modes(rng: np.random.Generator, *, heights: bool = True, chains_apart: int = 1) -> Posterior:
-    """A regression in which some chains are in a second mode, lower or equally high."""
+    """Simulate a regression in which some chains are in a second mode, lower or equally high."""
     posterior = regression(rng)
     apart = rng.choice(4, size=chains_apart, replace=False)
     shift = rng.uniform(4, 12) * rng.choice([-1, 1], size=6) * rng.uniform(0.5, 1, size=6)
@@ -99,7 +99,7 @@ def modes(rng: np.random.Generator, *, heights: bool = True, chains_apart: int =
 
 
 def every_chain_its_own(rng: np.random.Generator) -> Posterior:
-    """A rugged posterior with every chain in a different mode."""
+    """Simulate a rugged posterior with every chain in a different mode."""
     posterior = regression(rng, covariates=15)
     posterior.values["beta"] += rng.normal(0, 3, size=(4, 1, 15))
     height = rng.uniform(0, 60, size=(4, 1))
@@ -109,7 +109,7 @@ def every_chain_its_own(rng: np.random.Generator) -> Posterior:
 
 
 def not_finite(rng: np.random.Generator, *, kind: float = np.nan, late: bool = True) -> Posterior:
-    """A regression in which one entry of one chain is non-finite, from some draw on or in a few draws."""
+    """Simulate a regression in which one entry of one chain is non-finite, from some draw on or in a few draws."""
     posterior = regression(rng)
     chain, entry = rng.integers(4), rng.integers(6)
     if late:
@@ -120,7 +120,7 @@ def not_finite(rng: np.random.Generator, *, kind: float = np.nan, late: bool = T
 
 
 def few(rng: np.random.Generator) -> Posterior:
-    """Chains that mix well, with far too few draws."""
+    """Simulate chains that mix well, with far too few draws."""
     walk = Walk(rng, 8, draws=60, autocorrelation=(0.5, 0.9))
     values = {"alpha": walk.take(1)[..., 0], "beta": rng.normal(0, 1, size=6) + walk.take(6)}
     return Posterior(values, walk.stats(), dict(NUTS))

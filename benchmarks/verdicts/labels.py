@@ -21,7 +21,7 @@ def mixture(
     slow: tuple[float, float] = (0.0, 0.6),
     covariates: bool = False,
 ) -> Posterior:
-    """A normal mixture; `apart` is the distance between neighbouring means in posterior standard deviations."""
+    """Simulate a normal mixture; `apart` is the distance between adjacent means in posterior standard deviations."""
     walk = Walk(rng, 4 * parts, chains=chains, draws=draws, autocorrelation=slow)
     spread = rng.uniform(0.05, 0.3) * rng.uniform(0.7, 1.5, size=parts)
     centre = np.cumsum(apart * spread * rng.uniform(0.9, 1.4, size=parts))
@@ -31,7 +31,7 @@ def mixture(
         "theta": softmax(rng.normal(0, 0.4, size=parts) + 0.1 * walk.take(parts)),
     }
     shift = np.zeros((chains, draws))
-    if lost:  # a component with little weight, mean and scale from the prior, and data explained by the others
+    if lost:  # A lost component: little weight, mean and scale from the prior, and others that explain the data.
         chain, part = rng.integers(chains), rng.integers(parts)
         weights = values["theta"][chain]
         weights[:, part] *= 0.03 * rng.gamma(1.0, size=draws)
@@ -43,7 +43,7 @@ def mixture(
         shift[chain] -= rng.uniform(20, 80)
     where = orders(rng, labels, chains, draws, parts)
     values = relabelled(values, {"mu": (0,), "sigma": (0,), "theta": (0,)}, where)
-    if covariates:  # unrelated coefficients, as many as components
+    if covariates:  # Unrelated coefficients, as many as there are components.
         values["beta"] = rng.normal(0, 1, size=parts) + 0.2 * walk.take(parts)
     if generated:
         y = rng.normal(0, 3, size=60)
@@ -54,7 +54,7 @@ def mixture(
 
 
 def two_mixtures(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
-    """Two mixtures in one model, with three and two components."""
+    """Simulate two mixtures in one model, with three and two components."""
     one, other = mixture(rng, labels=labels), mixture(rng, labels=labels, parts=2)
     names = {"mu": "nu", "sigma": "omega", "theta": "phi"}
     one.values |= {names[name]: array for name, array in other.values.items()}
@@ -64,7 +64,7 @@ def two_mixtures(rng: np.random.Generator, *, labels: str = "chains") -> Posteri
 
 
 def two_weights(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
-    """A mixture of two components whose weight is a single number."""
+    """Simulate a mixture of two components whose weight is a single number."""
     walk = Walk(rng, 5)
     mu = np.array([-1.5, 1.5]) * rng.uniform(0.8, 1.5) + 0.15 * walk.take(2)
     values = {"mu": mu, "sigma": np.exp(np.array([-0.4, 0.4]) + 0.1 * walk.take(2))}
@@ -76,7 +76,7 @@ def two_weights(rng: np.random.Generator, *, labels: str = "chains") -> Posterio
 
 
 def planes(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
-    """A mixture in two dimensions, with Cholesky factors of covariances that are zero above the diagonal."""
+    """Simulate a mixture in two dimensions, with Cholesky factors of covariances that are zero above the diagonal."""
     parts = 3
     walk = Walk(rng, 6 * parts)
     centre = 3 * np.array([[-1, 0], [1, 0.5], [0, 2]]) + rng.normal(0, 0.3, size=(3, 2))
@@ -96,7 +96,7 @@ def planes(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
 
 
 def regressions(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
-    """A mixture of regressions, with coefficients for every component."""
+    """Simulate a mixture of regressions, with coefficients for every component."""
     parts, covariates = 3, 4
     walk = Walk(rng, parts * (covariates + 2) + 2)
     values = {
@@ -114,7 +114,7 @@ def regressions(rng: np.random.Generator, *, labels: str = "chains") -> Posterio
 def hidden_markov(
     rng: np.random.Generator, *, states: int = 3, labels: str = "chains"
 ) -> Posterior:
-    """A hidden Markov model, in which rows and columns of the transition matrix move together."""
+    """Simulate a hidden Markov model, in which rows and columns of the transition matrix move together."""
     walk = Walk(rng, states * (states + 3))
     stay = 2.0 * np.eye(states) + rng.normal(0, 0.4, size=(states, states))
     values = {
@@ -129,7 +129,7 @@ def hidden_markov(
 
 
 def topics(rng: np.random.Generator, *, topics_: int = 4, labels: str = "chains") -> Posterior:
-    """A topic model, with topics in the columns of the documents' shares and in the rows of the words."""
+    """Simulate a topic model, with topics in the columns of the documents' shares and in the rows of the words."""
     documents, words = 20, 30
     walk = Walk(rng, topics_ * (documents + words))
     shares = rng.normal(0, 1.5, size=(documents, topics_))
@@ -149,7 +149,7 @@ def factors(
     flips: str = "chains",
     rotate: str = "",
 ) -> Posterior:
-    """A factor analysis with loadings of 8 items and scores of 25 persons."""
+    """Simulate a factor analysis with loadings of 8 items and scores of 25 persons."""
     items, persons = 8, 25
     walk = Walk(rng, parts * (items + persons) + items)
     load = rng.normal(0, 0.9, size=(items, parts)) + 0.12 * walk.take(items, parts)
@@ -180,7 +180,7 @@ def rotations(rng: np.random.Generator, how: str, size: int) -> np.ndarray:
 
 
 def parts_of_a_whole(rng: np.random.Generator, *, labels: str = "chains") -> Posterior:
-    """A non-negative factorisation, which has no sign symmetry."""
+    """Simulate a non-negative factorisation, which has no sign symmetry."""
     parts, rows, columns = 3, 15, 10
     walk = Walk(rng, parts * (rows + columns))
     values = {
@@ -192,7 +192,7 @@ def parts_of_a_whole(rng: np.random.Generator, *, labels: str = "chains") -> Pos
 
 
 def lower_triangle(rng: np.random.Generator) -> Posterior:
-    """Identified factors, with zeros above a positive diagonal."""
+    """Simulate identified factors, with zeros above a positive diagonal."""
     walk = Walk(rng, 16 + 50)
     load = rng.normal(0, 0.8, size=(8, 2)) + 0.1 * walk.take(8, 2)
     load[..., 0, 0], load[..., 1, 1] = np.exp(0.2 * load[..., 0, 0]), np.exp(0.2 * load[..., 1, 1])
@@ -205,7 +205,7 @@ def lower_triangle(rng: np.random.Generator) -> Posterior:
 def item_responses(
     rng: np.random.Generator, *, flips: str = "chains", persons: int = 60, items: int = 8
 ) -> Posterior:
-    """A two-parameter logistic model, in which abilities and slopes change sign together."""
+    """Simulate a two-parameter logistic model, in which abilities and slopes change sign together."""
     walk = Walk(rng, persons + 2 * items + 1)
     slope = rng.uniform(0.6, 1.8, size=items) + 0.2 * walk.take(items)
     ability = rng.normal(size=persons) + 0.45 * walk.take(persons)
@@ -227,7 +227,7 @@ def network(
     flips: str = "one",
     modes: bool = False,
 ) -> Posterior:
-    """A network with one hidden layer; with `modes`, every chain has different weights."""
+    """Simulate a network with one hidden layer; with `modes`, every chain has different weights."""
     walk = Walk(rng, units * 5 + 2)
     shape = (4, 1) if modes else (1, 1)
     w1 = rng.normal(0, 1.5, size=(*shape, 3, units)) + 0.2 * walk.take(3, units)

@@ -1,4 +1,4 @@
-"""Posteriors that are usable without alignment. Some look as if they had labels."""
+"""Posteriors that are usable without alignment, although some look as if they had labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def regression(
     alike: bool = False,
     slow: tuple[float, float] = (0.0, 0.6),
 ) -> Posterior:
-    """A regression; with `alike`, all coefficients have the same posterior."""
+    """Simulate a regression; with `alike`, all coefficients have the same posterior."""
     walk = Walk(rng, covariates + 2, chains=chains, draws=draws, autocorrelation=slow)
     beta = walk.take(covariates) * 0.2
     if not alike:
@@ -35,7 +35,7 @@ def regression(
 
 
 def effects(rng: np.random.Generator, *, groups: int = 8, kind: str = "hierarchical") -> Posterior:
-    """A hierarchical model: group effects with a common prior of unknown scale."""
+    """Simulate a hierarchical model: group effects with a common prior of unknown scale."""
     walk = Walk(rng, groups + 2)
     scale = np.exp(0.35 * walk.take(1)[..., 0] - 0.2)
     centre = 0.4 * walk.take(1)[..., 0]
@@ -53,7 +53,7 @@ def effects(rng: np.random.Generator, *, groups: int = 8, kind: str = "hierarchi
 
 
 def simplexes(rng: np.random.Generator, *, parts: int = 4, equal: bool = True) -> Posterior:
-    """A simplex with a Dirichlet posterior of equal or different counts."""
+    """Simulate a simplex with a Dirichlet posterior of equal or different counts."""
     counts = np.full(parts, 12.0) if equal else rng.uniform(5, 60, size=parts)
     draws = rng.dirichlet(counts, size=(4, 1000))
     lp = np.sum(counts * np.log(draws), axis=-1)
@@ -61,14 +61,14 @@ def simplexes(rng: np.random.Generator, *, parts: int = 4, equal: bool = True) -
 
 
 def coin(rng: np.random.Generator) -> Posterior:
-    """A probability and its complement."""
+    """Simulate a probability and its complement."""
     share = logistic(0.3 * autoregressive(rng, (4, 1000, 1), (0.0, 0.5)))
     values = {"p": np.concatenate([share, 1 - share], axis=-1)}
     return Posterior(values, nuts_stats(rng, -0.5 * np.log(share[..., 0]) ** 2, 1), dict(NUTS))
 
 
 def correlations(rng: np.random.Generator, *, size: int = 3) -> Posterior:
-    """A correlation matrix with scales, and its Cholesky factor, which has constant zeros and a constant one."""
+    """Simulate a correlation matrix with scales, and its Cholesky factor, with constant zeros and a constant one."""
     walk = Walk(rng, size * size + size)
     raw = walk.take(size, size) * 0.25 + np.eye(size) + rng.normal(0, 0.3, size=(size, size))
     root = np.linalg.cholesky(raw @ np.swapaxes(raw, -1, -2) + 0.3 * np.eye(size))
@@ -82,7 +82,7 @@ def correlations(rng: np.random.Generator, *, size: int = 3) -> Posterior:
 
 
 def gaussian_process(rng: np.random.Generator, *, points: int = 10) -> Posterior:
-    """A Gaussian process: length scale, amplitude, and a Cholesky factor that is NaN above its diagonal."""
+    """Simulate a Gaussian process: length scale, amplitude, and a Cholesky factor that is NaN above its diagonal."""
     walk = Walk(rng, points + 3)
     rho, alpha = np.exp(0.2 * walk.take(1)), np.exp(0.3 * walk.take(1))
     x = np.linspace(0, 3, points)
@@ -97,7 +97,7 @@ def gaussian_process(rng: np.random.Generator, *, points: int = 10) -> Posterior
 
 
 def ordered(rng: np.random.Generator, *, chains: int = 4) -> Posterior:
-    """A mixture with ordered means."""
+    """Simulate a mixture with ordered means."""
     walk = Walk(rng, 9, chains=chains)
     mu = np.array([-2.0, 0, 2.5]) + np.array([0.2, 0.4, 0.2]) * walk.take(3)
     values = {
@@ -109,7 +109,7 @@ def ordered(rng: np.random.Generator, *, chains: int = 4) -> Posterior:
 
 
 def square(rng: np.random.Generator) -> Posterior:
-    """A vector autoregression with a square matrix of different coefficients."""
+    """Simulate a vector autoregression with a square matrix of different coefficients."""
     walk = Walk(rng, 9 + 6)
     values = {
         "Phi": 0.4 * np.eye(3) + rng.normal(0, 0.2, size=(3, 3)) + 0.07 * walk.take(3, 3),
@@ -120,7 +120,7 @@ def square(rng: np.random.Generator) -> Posterior:
 
 
 def heavy(rng: np.random.Generator, *, freedom: float = 3.0) -> Posterior:
-    """Coefficients with Student t posteriors, from a sampler that mixes well."""
+    """Simulate coefficients with Student t posteriors, from a sampler that mixes well."""
     walk = Walk(rng, 8, autocorrelation=(0.0, 0.3))
     raw = walk.take(7)
     mixing = rng.chisquare(freedom, size=(4, 1000, 1)) / freedom
@@ -130,7 +130,7 @@ def heavy(rng: np.random.Generator, *, freedom: float = 3.0) -> Posterior:
 
 
 def metropolis(rng: np.random.Generator, *, size: int = 4, draws: int = 4000) -> Posterior:
-    """Draws of random-walk Metropolis, which rejects most proposals and repeats draws."""
+    """Simulate draws of random-walk Metropolis, which rejects most proposals and repeats draws."""
     scale = np.exp(rng.normal(0, 0.5, size=size))
     here = scale * rng.normal(size=(4, size))
     kept, densities = np.empty((4, draws, size)), np.empty((4, draws))
@@ -145,7 +145,7 @@ def metropolis(rng: np.random.Generator, *, size: int = 4, draws: int = 4000) ->
 
 
 def not_centred(rng: np.random.Generator) -> Posterior:
-    """A non-centred hierarchical model that mixes well even if tau is small."""
+    """Simulate a non-centred hierarchical model that mixes well even if tau is small."""
     walk = Walk(rng, 10, autocorrelation=(0.0, 0.4))
     tau = np.exp(1.0 * walk.take(1)[..., 0])
     raw, mu = walk.take(8), 4 + 3 * walk.take(1)[..., 0]
@@ -154,7 +154,7 @@ def not_centred(rng: np.random.Generator) -> Posterior:
 
 
 def horseshoe(rng: np.random.Generator) -> Posterior:
-    """A horseshoe: each coefficient has a half-Cauchy scale, and some are far from zero."""
+    """Simulate a horseshoe: each coefficient has a half-Cauchy scale, and some are far from zero."""
     walk = Walk(rng, 22, autocorrelation=(0.0, 0.4))
     tau = 0.1 * np.exp(0.4 * walk.take(1)[..., 0])
     scales = np.abs(np.tan(np.pi * (logistic(1.7 * walk.take(10)) - 0.5)))
@@ -166,7 +166,7 @@ def horseshoe(rng: np.random.Generator) -> Posterior:
 
 
 def random_walk(rng: np.random.Generator, *, steps: int = 60) -> Posterior:
-    """A random walk: states of a time series, each close to its neighbours."""
+    """Simulate a random walk: states of a time series, each close to its neighbours."""
     walk = Walk(rng, steps + 2)
     noise = np.cumsum(walk.take(steps), axis=-1)
     bridge = noise - noise[..., -1:] * np.linspace(0, 1, steps)
@@ -176,7 +176,7 @@ def random_walk(rng: np.random.Generator, *, steps: int = 60) -> Posterior:
 
 
 def ridge(rng: np.random.Generator) -> Posterior:
-    """Two coefficients of which the data determine only the sum."""
+    """Simulate two coefficients of which the data determine only the sum."""
     walk = Walk(rng, 5)
     level, rest = 5 * walk.take(1), walk.take(3)
     beta = np.concatenate([level, 2 - level + 0.05 * rest[..., :1], rest[..., 1:]], axis=-1)
@@ -184,7 +184,7 @@ def ridge(rng: np.random.Generator) -> Posterior:
 
 
 def some_diverge(rng: np.random.Generator) -> Posterior:
-    """A regression with three divergent transitions at random among 4,000 draws."""
+    """Simulate a regression with three divergent transitions at random among 4,000 draws."""
     posterior = regression(rng)
     where = rng.choice(4000, size=3, replace=False)
     posterior.stats["diverging"].reshape(-1)[where] = True
@@ -192,7 +192,7 @@ def some_diverge(rng: np.random.Generator) -> Posterior:
 
 
 def banana(rng: np.random.Generator) -> Posterior:
-    """A curved ridge (banana) that the chains explore well."""
+    """Simulate a curved ridge (banana) that the chains explore well."""
     walk = Walk(rng, 4, autocorrelation=(0.0, 0.4))
     x, y, other = walk.take(1)[..., 0], walk.take(1)[..., 0], walk.take(2)
     values = {"x": x, "y": y * 0.3 + 0.8 * x**2, "beta": other}
@@ -200,7 +200,7 @@ def banana(rng: np.random.Generator) -> Posterior:
 
 
 def logits(rng: np.random.Generator, *, categories: int = 4) -> Posterior:
-    """A softmax regression whose level only the prior determines; coefficients differ between categories."""
+    """Simulate a softmax regression whose level only the prior determines; coefficients differ between categories."""
     walk = Walk(rng, categories * 3)
     level = 1.5 * walk.take(1)[..., 0]
     coefficients = rng.normal(0, 1, size=(categories, 2)) + 0.15 * walk.take(categories, 2)

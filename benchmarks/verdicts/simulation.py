@@ -15,7 +15,7 @@ Values = dict[str, Array]
 
 @dataclass
 class Posterior:
-    """Simulated posterior of a family.
+    """A simulated posterior of a family.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Walk:
         size = int(np.prod(shape))
         taken = self.coordinates[..., self._next : self._next + size]
         if taken.shape[-1] < size:
-            raise ValueError(f"{size} coordinates requested, but only {taken.shape[-1]} are left")
+            raise ValueError(f"`size` is {size}, but only {taken.shape[-1]} coordinates are left")
         self._next += size
         return taken.reshape(*taken.shape[:2], *shape)
 

@@ -14,7 +14,7 @@ from .simulation import Posterior
 
 @dataclass(frozen=True)
 class Truth:
-    """Correct results of a diagnosis.
+    """The correct results of a diagnosis.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class Family:
     name, group
         Name of the family, and of its group.
     simulate
-        Function that makes a posterior from a random generator.
+        Function that simulates a posterior with a random generator.
     truth
-        Correct verdict of all posteriors of the family.
+        The correct verdict for all posteriors of the family.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Family:
     truth: Truth
 
     def draw(self, seed: int) -> Posterior:
-        """Return the posterior of a seed."""
+        """Return the posterior for a seed."""
         return self.simulate(np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
 
 

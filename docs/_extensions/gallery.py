@@ -1,4 +1,4 @@
-"""Reports of the gallery open as pages of their own, instead of being offered for download."""
+"""Open the reports of the gallery as separate pages, instead of offering them for download."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = "docs/gallery"
 
 
 def open_reports(app: Sphinx, document: nodes.document) -> None:
-    """Make plain links of the links to reports, before Sphinx takes them for files to download."""
+    """Convert links to reports to plain links, before Sphinx treats them as files to download."""
     if app.env.docname != PAGE:
         return
     for link in list(document.findall(download_reference)):
@@ -24,7 +24,7 @@ def open_reports(app: Sphinx, document: nodes.document) -> None:
 
 
 def copy_reports(app: Sphinx, error: Exception | None) -> None:
-    """Put the reports beside the gallery's page."""
+    """Copy the reports next to the page of the gallery."""
     if error is None and app.builder.format == "html":
         there = Path(app.outdir) / PAGE
         there.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def copy_reports(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Before the collector of downloads, whose priority is 500, and after all pages."""
+    """Convert links before the collector of downloads runs (priority 500), and copy reports after all pages."""
     app.connect("doctree-read", open_reports, priority=100)
     app.connect("build-finished", copy_reports)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
-"""Mathematics that opens without a network: TeX stays in the page, and the KaTeX in `_static/katex` sets it.
+"""Mathematics that works offline: the page contains TeX, and the KaTeX in `_static/katex` renders it.
 
-Without JavaScript a reader sees the TeX.
+Without JavaScript, readers see the TeX.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _element(tag: str, tex: str) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Let Sphinx write formulas by this renderer, with KaTeX's files on every page."""
+    """Make Sphinx use this renderer for formulas, and add KaTeX's files to every page."""
     app.add_html_math_renderer("katex", (_inline, None), (_block, None))
     app.add_css_file("katex/katex.min.css")
     app.add_js_file("katex/katex.min.js", loading_method="defer")

@@ -1,4 +1,4 @@
-"""Public names as people write them: entries are called `ob.nuts`, and `ob.nuts` in code font leads to its entry."""
+"""Show public names as users write them, `ob.nuts`, and link this form in code font to its entry."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sphinx.util.nodes import make_refnode
 
 NAME = re.compile(r"(?:ob|onebasin)\.(\w+(?:\.\w+)?)(?:\(.*\))?")
 PUBLIC = re.compile(r"onebasin\.(?:(?:approximations|errors|networks|plot|stan|truth)\.)?")
-"""What stands before a public name; results are called by their class alone."""
+"""The prefix of a public name; classes of results have none."""
 
 
 class LinkPublicNames(SphinxPostTransform):
-    """Wrap literals that are nothing but a public name into links."""
+    """Turn literals that consist of a public name into links."""
 
     default_priority = 400
 
@@ -35,7 +35,7 @@ class LinkPublicNames(SphinxPostTransform):
 
 
 class LinkClasses(SphinxPostTransform):
-    """Let a type that is nothing but a class of the reference, such as what a function returns, lead to its entry."""
+    """Link a type, such as a return type, to its entry if it is a class of the reference."""
 
     default_priority = 400
 
@@ -60,12 +60,12 @@ class LinkClasses(SphinxPostTransform):
 
 
 class ShortenNames(SphinxPostTransform):
-    """Call an entry as it is called after `import onebasin as ob`; classes of results by their name alone."""
+    """Name an entry as after `import onebasin as ob`, and a class of results without a prefix."""
 
     default_priority = 400
 
     def run(self, **_: object) -> None:
-        """Shorten the entries of one page."""
+        """Shorten the names of entries on one page."""
         for prefix in self.document.findall(desc_addname):
             if PUBLIC.fullmatch(prefix.astext()):
                 prefix.children = [nodes.Text(prefix.astext().replace("onebasin", "ob", 1))]
@@ -76,14 +76,14 @@ class ShortenNames(SphinxPostTransform):
 def shorten_calls(
     _app: Sphinx, what: str, name: str, _value: object, _options: object, call: str, returns: str
 ) -> tuple[str, str] | None:
-    """Show a default that Python cannot spell as dots; of a result's class, which nobody calls, show no call at all."""
+    """Show a default without a Python literal as dots; omit the signature of a result class, which users never call."""
     if what == "class" and not PUBLIC.fullmatch(f"{name.rpartition('.')[0]}."):
         return "", ""
     return (re.sub(r"=<[^<>]*(?:<[^<>]*>)?>", "=...", call), returns) if call else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register what this module does."""
+    """Register the transforms of this module."""
     app.add_post_transform(LinkPublicNames)
     app.add_post_transform(LinkClasses)
     app.add_post_transform(ShortenNames)

@@ -1,8 +1,8 @@
-"""Pages of results, made from `studies/results` whenever the site is built.
+"""Build the pages of results from `studies/results`.
 
-`docs/results/index.md` lists every record with its outcome. The records themselves are pages where they lie: each opens
-with what came out, and a row of marks, one for each statement; tables and commands unfold. Pages in `docs/results` with
-a date in their name are written by hand; the index links them.
+`docs/results/index.md` lists every record with its outcome. Each record is also a page. It starts with the outcome and
+a row of marks, one per statement; tables and commands are collapsed. Pages in `docs/results` with a date in their name
+are written by hand, and the index links them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ INDEX = ROOT / "docs" / "results" / "index.md"
 
 HEAD = """# Results
 
-Experiments of papers, repeated in both engines; and, at the end, measurements of our own. A statement
-reproduces (✓) if it holds in every comparison that was made of it. It does not (✗) if all comparisons contradict it.
-Anything else is open (!): in part, unclear, or depending on what is compared. Every record has its command, settings
-and machine. A name that ends with `quick` is the same study at the size that a laptop makes in minutes.
+This page lists experiments of papers, repeated in both engines, followed by our own measurements. A statement
+reproduces (✓) if it holds in every comparison. It does not reproduce (✗) if every comparison contradicts it. All other
+statements are open (!): they hold in part, are unclear, or depend on the comparison. Every record states its command,
+settings and machine. If its name ends with `quick`, the study was run at a size that takes a laptop minutes.
 """
-OWN = """## Measurements of our own
+OWN = """## Our own measurements
 
-Each was made once, at the date in its address, by the code of that time.
+Each measurement was made once, on the date in its address, with the code of that day.
 """
 MARKS = {"reproduces": ("yes", "✓"), "does not reproduce": ("no", "✗")}
-"""Of verdicts; any other is open."""
+"""The class and mark of each verdict; all other verdicts are open."""
 POINTS = re.compile(r"(?:^- .*\n)+", re.MULTILINE)
 TABLE = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.MULTILINE)
 MADE = re.compile(r"^## (How it was made)\n\n((?:- .*\n)+)", re.MULTILINE)
@@ -47,26 +47,26 @@ def _heading(page: Path) -> str:
 
 
 def _title(name: str) -> str:
-    """What the record's page says of the study, without its name."""
+    """Return the title of a record's page without the name of the study."""
     title = _heading(RECORDS / f"{name}.md").partition(": ")[2]
     return title[:1].upper() + title[1:]
 
 
 def _said(name: str) -> list[str]:
-    """Return the points with which a record's page opens."""
+    """Return the list of points at the start of a record's page."""
     page = (RECORDS / f"{name}.md").read_text(encoding="utf-8")
     found = POINTS.search(page)
     return [] if found is None else [line[2:] for line in found[0].splitlines()]
 
 
 def _outcomes(name: str) -> str:
-    """Return the sentence that counts verdicts, if there is one, then the first other one."""
+    """Return the sentence that counts verdicts, if there is one, and the first other sentence."""
     counted, others = _parted(_said(name))
     return " ".join([*counted[:1], *others[:1]])
 
 
 def _parted(sentences: list[str]) -> tuple[list[str], list[str]]:
-    """Part the sentences that count verdicts from the others."""
+    """Separate the sentences that count verdicts from the others."""
     counted = [
         sentence for sentence in sentences if re.match(r"Of \d+ (statements|claims)", sentence)
     ]
@@ -74,7 +74,7 @@ def _parted(sentences: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _marks(name: str, record: dict) -> str:
-    """Draw a mark for each statement that a record has tried, with its label for those who point at it."""
+    """Return a mark for each statement that a record tested, with a label that appears on hover."""
     marks = ""
     for said in record.get("statements", ()):
         kind, mark = MARKS.get(said["verdict"], ("open", "!"))
@@ -105,7 +105,7 @@ def index() -> str:
 
 
 def write_index(_app: Sphinx, _config: Config) -> None:
-    """Write the index; it is left as it is where nothing has changed, so that it is not read again."""
+    """Write the index, unless its text is unchanged, so that Sphinx does not read it again."""
     INDEX.parent.mkdir(exist_ok=True)
     text = index()
     if not INDEX.exists() or INDEX.read_text(encoding="utf-8") != text:
@@ -113,7 +113,7 @@ def write_index(_app: Sphinx, _config: Config) -> None:
 
 
 def _folded(found: re.Match[str]) -> str:
-    """Fold a table below the first sentence of its caption."""
+    """Collapse a table under the first sentence of its caption."""
     title, _, rest = found[1].partition(". ")
     summary = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(title))
     rest = f"{rest}\n\n" if rest else ""
@@ -121,7 +121,7 @@ def _folded(found: re.Match[str]) -> str:
 
 
 def fold(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Open a record with its outcome and a mark for each statement, and fold the rest."""
+    """Start a record with its outcome and a mark for each statement, and collapse the rest."""
     if not docname.startswith("studies/results/"):
         return
     record = json.loads((ROOT / f"{docname}.json").read_text(encoding="utf-8"))
@@ -136,7 +136,7 @@ def fold(_app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the index before pages are found, and change the records as they are read."""
+    """Write the index before Sphinx looks for pages, and change records when it reads them."""
     app.connect("config-inited", write_index)
     app.connect("source-read", fold)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

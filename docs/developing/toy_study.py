@@ -1,4 +1,4 @@
-"""A toy study, of whether a posterior is half as wide with four times the data."""
+"""A toy study that tests whether a posterior is half as wide with four times the data."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ SIZES = {"few": 25, "many": 100}
 
 @dataclass(frozen=True)
 class Config:
-    """All that decides the study's result."""
+    """All settings that determine the result of the study."""
 
     seed: int
     problems: tuple[str, ...]
@@ -24,19 +24,19 @@ class Config:
 
 
 def configure(options: Options) -> Config:
-    """Make settings from what the command line was given."""
+    """Make the settings from the options of the command line."""
     options.refuse("toy", "splits", "full", "engine")
     problems = options.labels("problems", SIZES, tuple(SIZES))
     return Config(options.seed, problems, options.sampler(Nuts(chains=2, warmup=200, draws=500)))
 
 
 def cells(config: Config) -> tuple[lab.Cell, ...]:
-    """List the posteriors to make."""
+    """List the posteriors to compute."""
     return tuple(lab.Cell(p, "nuts", "numpyro", config.nuts, config.seed) for p in config.problems)
 
 
 def target(config: Config, cell: lab.Cell) -> Target:
-    """Say what a cell's posterior is of: the mean of numbers with a known spread."""
+    """Return the target of a cell: the mean of normal numbers with a known standard deviation."""
     y = np.random.default_rng(config.seed).normal(1, 1, SIZES[cell.problem])
 
     def model() -> None:
@@ -47,7 +47,7 @@ def target(config: Config, cell: lab.Cell) -> Target:
 
 
 def measure(config: Config, outcomes: lab.Outcomes) -> lab.Frames:
-    """Fill the frame, one row per cell: its factors, and what was measured."""
+    """Return a frame with one row per cell, which has its factors and its measures."""
     sds = {cell: outcomes.diagnosis(cell).parameters.loc["mean", "sd"] for cell in outcomes}
     rows = ({**c.factors, "num_obs": SIZES[c.problem], "sd": sd} for c, sd in sds.items())
     return {"cells": lab.frame_of(rows)}

@@ -1,6 +1,6 @@
-"""Make the pictures of the explanations: `python docs/gallery/explanations.py [FOLDER]`, by default `docs/images`.
+"""Draw the figures of the explanations: `python docs/gallery/explanations.py [FOLDER]`, by default `docs/images`.
 
-They have no background and a grey that is read on white and on black alike, so that one file serves both themes.
+The figures have no background, and a grey that is legible on white and on black, so one file serves both themes.
 """
 
 import sys
@@ -51,19 +51,19 @@ STYLE = {
 
 
 def panels(columns: int, *, width: float = 8.0, height: float = 2.6) -> tuple[Figure, list[Axes]]:
-    """An empty figure of panels side by side."""
+    """Make an empty figure with panels in a row."""
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
 def posterior(**values: np.ndarray) -> xr.Dataset:
-    """Draws of parts, (chain, draw, part) or (chain, draw, part, entry)."""
+    """Make a dataset from draws of components, (chain, draw, part) or (chain, draw, part, entry)."""
     dims = ("chain", "draw", "part", "entry")
     return xr.Dataset({name: (dims[: value.ndim], value) for name, value in values.items()})
 
 
 def orders() -> Figure:
-    """Two parts with one mean and unlike widths: as drawn, cut by an order of the means, aligned."""
+    """Draw two components with equal means and different widths: as sampled, ordered by their means, and aligned."""
     rng = np.random.default_rng(0)
     truth = {
         "mu": rng.normal(0, [0.15, 0.3], (2, 150, 2)),
@@ -92,7 +92,7 @@ def orders() -> Figure:
 
 
 def seam() -> Figure:
-    """A posterior across the seam: one piece on the circle, two on the line."""
+    """Draw a posterior across the seam, which is one piece on the circle and two on the line."""
     rng = np.random.default_rng(0)
     angle = np.pi + rng.vonmises(0, 12, 300)
     angle = (angle + np.pi) % (2 * np.pi) - np.pi
@@ -121,7 +121,7 @@ def seam() -> Figure:
 
 
 def two_modes() -> Figure:
-    """Where one Gaussian lies by reverse KL between two modes, and what it pays there."""
+    """Draw the location of one Gaussian fitted to two modes by reverse KL, and its divergence."""
     alphas = np.linspace(0.2, 4, 77)
     fold, even = vanishing()[2], switching()
     middle = [midpoint(a) for a in alphas]
@@ -148,7 +148,7 @@ def two_modes() -> Figure:
 
 
 def rhat() -> Figure:
-    """The entry mu[0] of four chains: each in labels of its own, in random labels, and aligned."""
+    """Draw the entry mu[0] of four chains: with different labels per chain, with random labels, and aligned."""
     rng = np.random.default_rng(1)
     one = np.array([-2.0, 0.5, 3.0]) + 0.4 * rng.normal(size=(4, 150, 3))
     block = ob.Exchangeable({"mu": 0})
@@ -174,7 +174,7 @@ def rhat() -> Figure:
 
 
 def references() -> Figure:
-    """Components of different spread under three references."""
+    """Draw components of different spread, aligned by three references."""
     rng = np.random.default_rng(3)
     sds, places = np.array([0.3, 1.0, 3.0]), np.arange(3)
     means = np.zeros((3, 2))
@@ -206,7 +206,7 @@ def references() -> Figure:
 
 
 def rotations() -> Figure:
-    """Loadings of two factors that rotate: each item's on a ring, and in one place."""
+    """Draw the loadings of two rotating factors: those of an item form a ring, and a cloud after alignment."""
     rng = np.random.default_rng(1)
     items = np.array([[0.9, 0.0], [0.75, 0.15], [0.5, 0.1], [0.0, 0.8], [0.1, 1.0], [0.0, 0.6]])
     drawn = items + 0.07 * rng.standard_normal((4, 150, 6, 2))
@@ -238,7 +238,7 @@ FIGURES = {
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write all figures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     with mpl.rc_context(STYLE):
         for name, make in FIGURES.items():

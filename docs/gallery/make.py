@@ -1,8 +1,8 @@
-"""Make the reports of the gallery, and pictures of their answers: `python docs/gallery/make.py FOLDER`.
+"""Make the reports of the gallery and screenshots of their answers: `python docs/gallery/make.py FOLDER`.
 
-Six posteriors (one of them compared with others) are sampled and reported on as a user would, by the command line;
-the network is sampled in Python. Reports go beside this file, pictures to `docs/images`; posteriors stay in FOLDER.
-Needs Chromium.
+The script samples the posteriors and writes six reports with the command line, as a user would; one report compares
+three posteriors. Only the network is sampled in Python. The reports are written to the folder of this file, the
+screenshots to `docs/images`, and the posteriors to FOLDER. The script needs Chromium.
 """
 
 import shutil
@@ -25,13 +25,13 @@ REPORTS = {
 
 
 def onebasin(*words: str, folder: Path) -> None:
-    """Call the command line in a folder."""
+    """Run the command line in a folder."""
     command = [sys.executable, "-c", "from onebasin.cli.main import main; main()", *words]
     subprocess.run(command, check=True, cwd=folder)
 
 
 def sample(folder: Path) -> None:
-    """Sample what is not there yet."""
+    """Sample the posteriors that are missing from the folder."""
     for path in (*PROGRAMS.glob("*.stan"), *PROGRAMS.glob("*.json")):
         shutil.copy(path, folder)
     runs = {
@@ -58,7 +58,7 @@ def sample(folder: Path) -> None:
 
 
 def sample_network(path: Path) -> None:
-    """Sample a network of four hidden units, a curve fitted to 60 points."""
+    """Sample a network with four hidden units, fitted to 60 points on a curve."""
     import numpy as np
 
     import onebasin as ob
@@ -71,7 +71,7 @@ def sample_network(path: Path) -> None:
 
 
 def photograph(page: Path, picture: Path) -> None:
-    """Write the answers at the head of a page as a PNG."""
+    """Save a screenshot of the answers at the top of a page as a PNG."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -85,7 +85,7 @@ def photograph(page: Path, picture: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Sample, report, photograph."""
+    """Sample the posteriors, write the reports and take the screenshots."""
     folder.mkdir(parents=True, exist_ok=True)
     sample(folder)
     for name, (title, runs) in REPORTS.items():

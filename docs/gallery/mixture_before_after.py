@@ -1,7 +1,7 @@
-"""Draw the README's picture: traces of a mixture before and after alignment, below the verdict.
+"""Draw the figure of the README: traces of a mixture before and after alignment, below the verdict.
 
 `python docs/gallery/mixture_before_after.py` samples `notebooks/programs/mixture.stan` with seed 1 and writes
-`docs/images/mixture-before-after.png`, with an opaque background, so that it can be read on a page of any colour.
+`docs/images/mixture-before-after.png`, with an opaque background, so that it is legible on pages of any colour.
 """
 
 import textwrap
@@ -17,7 +17,7 @@ COLOURS = {"good": "#1a7f4b", "warn": "#9a6700", "bad": "#b42318"}
 
 
 def main() -> None:
-    """Sample, judge, draw."""
+    """Sample the mixture, diagnose the draws and draw the figure."""
     target = ob.stan_program(PROGRAMS / "mixture.stan", PROGRAMS / "mixture.json")
     posterior = ob.nuts(target, seed=1)
     diagnosis = ob.diagnose(posterior)

@@ -1,6 +1,6 @@
-"""Draw the pictures of the plots' reference and of the gallery: `make pictures`, or `python docs/gallery/pictures.py`.
+"""Draw the figures of the plot reference and the gallery: `make pictures`, or `python docs/gallery/pictures.py`.
 
-`make.py` samples the posteriors; what is in FOLDER (`build/gallery` by default) is not sampled again. Pictures go to
+`make.py` samples the posteriors that are missing from FOLDER (`build/gallery` by default). The figures are written to
 `docs/images/plot-NAME.png`.
 """
 
@@ -21,7 +21,7 @@ SHOWN_DPI = 80
 
 
 def plots(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Name a drawing for each function of `ob.plot`."""
+    """Return a function that draws an example for each function of `ob.plot`."""
 
     def run(name: str) -> Any:
         return ob.open_posterior(folder / f"{name}.nc")
@@ -57,27 +57,27 @@ def plots(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def _normal(y: Any = None) -> None:
-    """The mean and the standard deviation of 20 numbers, with wide priors."""
+    """Define a model of the mean and standard deviation of 20 numbers, with wide priors."""
     mu = numpyro.sample("mu", dist.Normal(0, 3))
     sigma = numpyro.sample("sigma", dist.HalfNormal(3))
     numpyro.sample("y", dist.Normal(mu, sigma).expand([20]), obs=y)
 
 
 def _prior() -> Any:
-    """Draw the priors of `_normal` next to a posterior."""
+    """Plot the priors of `_normal` next to a posterior."""
     target = ob.numpyro_model(_normal, {"y": np.random.default_rng(1).normal(1, 2, 20)})
     return ob.plot.prior(ob.prior(target, seed=1), ob.nuts(target, seed=1))
 
 
 def _line(x: Any, y: Any = None) -> None:
-    """A line through the origin."""
+    """Define a model of a line through the origin."""
     slope = numpyro.sample("slope", dist.Normal(0, 2))
     with numpyro.plate("obs", len(x)):
         numpyro.sample("y", dist.Normal(slope * x, 1), obs=y)
 
 
 def _predictions() -> Any:
-    """Predict a line at new data."""
+    """Plot predictions of a line at new inputs."""
     data = {"x": np.arange(4.0), "y": np.array([0.1, 0.9, 2.2, 2.8])}
     posterior = ob.nuts(ob.numpyro_model(_line, data), seed=1)
     found = ob.predict(posterior, {"x": np.linspace(0, 10, 30)}, model=_line)
@@ -85,14 +85,14 @@ def _predictions() -> Any:
 
 
 def _calibration() -> Any:
-    """Calibrate NUTS on data that `_normal` simulates."""
+    """Plot the calibration of NUTS on data simulated from `_normal`."""
     family = ob.truth.Family.of_numpyro(_normal, observed="y")
     settings = ob.Nuts(chains=1, warmup=300, draws=300)
     return ob.plot.calibration(ob.calibrate(family, settings, simulations=100, seed=1))
 
 
 def main(folder: Path) -> None:
-    """Sample what is missing, and draw."""
+    """Sample the missing posteriors, and draw all figures."""
     sys.path.insert(0, str(HERE))
     from make import sample
 

@@ -1,1 +1,1 @@
-"""Simulation-based calibration: whether a method is right on a family of models, by data simulated from it."""
+"""Simulation-based calibration: test a method on data simulated from a family of models."""

@@ -1,8 +1,8 @@
 """Simulation-based calibration: simulate from the prior, infer, and rank the true values among the draws.
 
-One compiled program infers many simulations by NUTS or static HMC. The data are an argument of it; chains and
-simulations advance side by side. Kernels, starts, adaptation and keys are those of `nuts` and `hmc`: a simulation has
-the draws that the method would have for its data and seed, up to rounding.
+One compiled program infers many simulations by NUTS or static HMC. The data are an argument of the program; chains and
+simulations advance in parallel. Kernels, starting values, adaptation and random keys are those of `nuts` and `hmc`. Up
+to rounding, a simulation therefore has the same draws as a separate run of the method with its data and seed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,25 +66,25 @@ from .family import (
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
-MEASURES = Ranked._fields  # numbers saved for each true value
+MEASURES = Ranked._fields  # Names of the numbers saved for each true value.
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
 Own = Callable[[Target, int], xr.DataTree]
-"""A method of the user: from a target and a seed to a posterior."""
+"""A method supplied by the user: a function that maps a target and a seed to a posterior."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Method of inference for simulations; `densities` evaluates points (simulation, point, ...)."""
+    """Method that infers the simulations; `densities` evaluates the log density at points (simulation, point, ...)."""
 
     method: str
     engine: str
     settings: Any
     infer: Infer
     densities: Densities
-    at_once: int  # simulations passed to `infer` in one call
-    together: bool = False  # one compiled program infers them
+    at_once: int  # Number of simulations passed to `infer` in one call.
+    together: bool = False  # Whether one compiled program infers all of them.
 
 
 @checks_arguments
@@ -103,43 +103,42 @@ def calibrate(
 ) -> Calibration:
     """Check, on data simulated from the model's prior, that a method returns the correct posterior.
 
-    Parameters are drawn from the prior, data from the likelihood, and the method is run on the data; the parameters
+    Parameters are drawn from the prior, data from the likelihood, and the method is run on the data. The parameters
     are then one more draw from the posterior, so their rank among the method's draws is uniform (simulation-based
-    calibration). Other ranks reveal an error in the program (a Jacobian, a prior, a likelihood) or in the method, and
-    measure it.
+    calibration). Ranks that are not uniform reveal an error in the program (a Jacobian, a prior, a likelihood) or in
+    the method, and show how large it is.
 
     Parameters
     ----------
     family : Family
-        The model before its data.
+        The model before it is conditioned on data.
     method : Method, str or callable
-        Such as `ob.Nuts(chains=1)`; its name: "nuts", "hmc", "mclmc", "modes", "advi", "dadvi", "symmetrised",
-        "laplace" or "pathfinder", with chains that are short, 2 of 500 draws after as many of warmup; or a function of
-        a target and a seed that returns a posterior.
+        A method, such as `ob.Nuts(chains=1)`. Or the name of a method: "nuts", "hmc", "mclmc", "modes", "advi",
+        "dadvi", "symmetrised", "laplace" or "pathfinder"; it then runs 2 short chains of 500 draws after 500 of
+        warmup. Or a function that takes a target and a seed and returns a posterior.
     engine : {"numpyro", "stan", "nutpie"}, optional
-        Engine of the method; by default the one that the family's targets support, NumPyro if they support both.
+        Engine of the method; by default an engine that the family's targets support, NumPyro if possible.
     simulations : int
-        Number of simulations. 200 detect an sd that is wrong by a third; an sd that is wrong by a tenth takes 2,000.
+        Number of simulations. 200 detect an sd that is wrong by a third; 2,000 detect one that is wrong by a tenth.
     seed : int
-        From 0 to 2^32 - 1. Simulation number i depends only on the seed and i: a call with more simulations continues
-        from the existing ones.
+        From 0 to 2^32 - 1. Simulation i depends only on the seed and i, so a call with more simulations continues.
     quantities : mapping of str to callable, optional
         Test quantities in addition to the family's own: see `Family`.
     folder : path, optional
         Folder in which ranks are saved; repeat the call to resume.
     workers : int, optional
-        Number of groups of simulations that run at once if one compiled program takes many simulations; by default one
-        per core. Otherwise simulations run one after the other, with their chains at once. The result does not depend
-        on it.
+        Number of groups of simulations that run in parallel if one compiled program infers many simulations; by
+        default one per core. Otherwise simulations run one after another, and only their chains run in parallel. The
+        result does not depend on this number.
     client : distributed.Client or str, optional
         A Dask cluster whose workers run the simulations, or the address of its scheduler. The result is the same.
     progress : bool, optional
-        Whether to show progress; by default in terminals and notebooks.
+        Whether to show progress; by default only in terminals and notebooks.
 
     Returns
     -------
     Calibration
-        The verdict in words; for every test quantity its ranks, the p-value, and the error of means and sds.
+        The verdict in words, and for every test quantity its ranks, the p-value, and the errors of means and sds.
 
     Raises
     ------
@@ -156,8 +155,8 @@ def calibrate(
     -----
     The test quantities are the log likelihood, the log density, the parameters, and those of the family. Parameters
     that a declared symmetry moves are put into a labelling that depends only on the draw itself; other parameters are
-    used unchanged. Simulations on which a method fails, or whose chains do not converge, are left out and counted:
-    whether that happens depends on the data, not on the truth, so the others' ranks stay uniform.
+    used unchanged. Simulations on which a method fails, or whose chains do not converge, are left out and counted.
+    Whether that happens depends on the data, not on the true values, so the ranks of other simulations stay uniform.
 
     References
     ----------
@@ -183,7 +182,7 @@ def calibrate(
     asked = method_of(method) if isinstance(method, str) else method
     if not first.parameters:
         raise ArgumentError(
-            "`family` has no parameters: give a model that samples some, next to the data that it observes."
+            "`family` has no parameters. Give a model that samples parameters as well as the observed data."
         )
     like = target_of(looked_at, first)
     way = way_of(looked_at, asked, engine, like)
@@ -194,8 +193,7 @@ def calibrate(
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(kept, argument="folder"))
-            # Fingerprint everything that decides ranks; functions are identified by their results at the first true
-            # values.
+            # Fingerprint everything that decides ranks; functions are identified by results at the first true values.
             truth = {name: value[None] for name, value in first.parameters.items()}
             how: dict[str, Any] = {"method": way.method, "settings": way.settings, "seed": seed}
             how["looked"] = looking.at(truth, first.data, {})
@@ -215,7 +213,7 @@ def calibrate(
         for number, part in many:
             parts[number] = part
             bars.move(bar, min(simulations, way.at_once * len(parts)))
-    # A group in which everything failed has no names of its own.
+    # A group in which every simulation failed has no names, so take them from another group.
     each = [parts[g] for g in groups]
     names = next((part["names"] for part in each if len(part["names"])), np.array([], np.str_))
     measures = {}
@@ -245,19 +243,19 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     there = [i for i, d in enumerate(drawn) if not d.failure]
     points: dict[int, dict[str, np.ndarray]] = {}
     places: dict[int, int] = {}
-    # All draws (point, ...), with the true values inserted at a random position.
+    # Collect all draws (point, ...), with the true values inserted at a random position.
     for i in there:
         simulation, own = simulations[i], drawn[i].draws
         for name, truth in simulation.parameters.items():
             if name not in own:
-                known = ", ".join(own) or "none of them"
+                known = ", ".join(own) or "no parameters"
                 raise ArgumentError(
-                    f"`simulate` gives the parameter {name}, which the posterior does not have (it has {known}); name "
-                    "parameters as the program does."
+                    f"`simulate` returns the parameter {name}, which the posterior does not have (it has {known}). "
+                    "Use the parameter names of the program."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
                 raise ArgumentError(
-                    f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
+                    f"`simulate` returns {name} with shape {truth.shape}, but its posterior draws have shape {shape}."
                 )
         flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
         places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
@@ -281,7 +279,7 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             )
             for found in numbers.values()
         ]
-    # (measure, simulation, quantity); NaN if a simulation failed.
+    # The table (measure, simulation, quantity) is NaN if a simulation failed.
     table = np.full((len(MEASURES), len(drawn), len(names)), np.nan)
     for i, row in ranked.items():
         table[:, i] = np.transpose(row)
@@ -293,7 +291,7 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
-Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
+Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Make these groups.
 
 
 def _groups(
@@ -317,7 +315,7 @@ def _groups(
 def _groups_here(
     make: Callable[[int], Arrays], at_once: int, groups: Sequence[int]
 ) -> Iterator[tuple[int, Arrays]]:
-    """Make groups, several at once; the first by itself, since it compiles what all share."""
+    """Make groups in parallel, after the first group has compiled the shared program."""
     if groups:
         yield groups[0], make(groups[0])
     with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -330,13 +328,13 @@ def _groups_here(
 
 
 MOST_TOGETHER = 8
-"""Maximum number of groups per process of a cluster, which compiles once for all of them."""
+"""Maximum number of groups per process of a cluster. A process compiles once for all its groups."""
 
 
 def _groups_on_workers(
     sent: tuple[Any, ...], client: Any, say: Callable[[str], None], groups: Sequence[int]
 ) -> Iterator[tuple[int, Arrays]]:
-    """Make groups on the workers of a cluster, a few a process."""
+    """Make groups on the workers of a cluster, a few per process."""
     with connected(client) as cluster:
         threads = max(1, sum(cluster.nthreads().values()))
         size = min(MOST_TOGETHER, max(1, -(-len(groups) // threads)))
@@ -360,19 +358,19 @@ def _groups_of_worker(
 
 
 def method_of(word: str) -> Method:
-    """Return the method that a word names, with short chains, because there are hundreds of runs."""
+    """Return the method with this name; its chains are short because there are hundreds of runs."""
     able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
     return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
 
 
 def way_of(family: Family, method: Method | Own, engine: str | None, like: Target) -> Way:
-    """Choose how a method infers simulations; `like` is the target of one of them."""
+    """Choose how a method infers simulations; `like` is the target of one simulation."""
     if not isinstance(method, Method):
         engine = engine_for(like, engine)
         name = getattr(method, "__name__", type(method).__name__)
 
         def users(target: Target, seed: int) -> xr.DataTree:
-            with code_of_user(f"`method`, which is {name}, at seed {seed},"):
+            with code_of_user(f"`method` ({name}), at seed {seed},"):
                 tree = method(target, seed)
             check_class("method", tree, xr.DataTree, remedy="it must return a posterior")
             return tree
@@ -396,11 +394,11 @@ def way_of(family: Family, method: Method | Own, engine: str | None, like: Targe
 
 
 ONE_BY_ONE = 5
-"""Simulations per saved file, if each is inferred by itself."""
+"""Number of simulations per saved file if simulations are inferred one by one."""
 
 
 def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> Infer:
-    """Infer each simulation by itself; a failure counts for that simulation only."""
+    """Infer simulations one by one; a failure affects only its own simulation."""
 
     def one(simulation: Simulation) -> SimulationDraws:
         target = target_of(family, simulation)
@@ -414,7 +412,7 @@ def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> In
 
 
 def _densities(family: Family, engine: str) -> Densities:
-    """Return the function that evaluates points: the compiled model for all simulations, or the engine for each."""
+    """Return the function that evaluates points: a compiled model for all simulations, or the engine for each one."""
     if family.model is not None:
         return CompiledDensities(family)
     by = engine_named(engine).name
@@ -439,11 +437,11 @@ def _densities(family: Family, engine: str) -> Densities:
 POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.
 
 
-AT_ONCE = 25  # simulations per call
+AT_ONCE = 25  # Number of simulations per call.
 
 
 def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
-    """Return the log density for data that JAX traces; `like` is the target of other data."""
+    """Return the log density for data traced by JAX; `like` is the target of another simulation's data."""
     assert family.model is not None, "asked before"
     density = numpyro_density_of(replace(like, numpyro_model=family.model(data)))
     if isinstance(density, NetworkDensity):
@@ -452,7 +450,7 @@ def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
 
 
 class CompiledChains:
-    """A compiled program that draws chains of many simulations; made for the first of them."""
+    """A compiled program that draws the chains of many simulations, built from the first simulation."""
 
     def __init__(self, family: Family, settings: Nuts | Hmc) -> None:
         self.family, self.settings = family, settings
@@ -482,8 +480,8 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(value) for name, value in each.items()}
         if shapes != first:
             raise ArgumentError(
-                f"`simulate` gave data of shapes {first} and then {shapes}; with `model` they must not change: leave "
-                "it out, or simulate one size."
+                f"`simulate` returned data of shapes {first} and then {shapes}, but shapes must not change if the "
+                "family has a `model`. Leave `model` out, or simulate data of one size."
             )
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 
@@ -495,7 +493,7 @@ def _hmc(
     data: Mapping[str, jax.Array],
     seed: jax.Array,
 ) -> tuple[Values, jax.Array]:
-    """Return draws (chain, draw, ...) of one simulation, and which transitions diverged (chain, draw)."""
+    """Return the draws (chain, draw, ...) of one simulation and a mask of its divergent transitions (chain, draw)."""
     density = traced(family, like, data)
     kernel = kernel_of(density, settings)
 
@@ -518,7 +516,7 @@ def _hmc(
 
 
 class CompiledDensities:
-    """Log densities of many simulations' points, by one program a shape of the points."""
+    """Log densities at points of many simulations, by one compiled program per shape of the points."""
 
     def __init__(self, family: Family):
         self._family, self._compiled = family, jax.jit(jax.vmap(self._at))
@@ -526,7 +524,7 @@ class CompiledDensities:
     def __call__(
         self, simulations: Sequence[Simulation], points: Sequence[Mapping[str, Any]]
     ) -> list[LogDensities]:
-        """Log densities at points (point, ...) of each simulation."""
+        """Return the log densities at points (point, ...) of each simulation."""
         data = stacked([simulation.data for simulation in simulations])
         values = {n: np.stack([p[n] for p in points]) for n in simulations[0].parameters}
         with precision("float64"):
@@ -551,7 +549,7 @@ class CompiledDensities:
 
 
 def together(family: Family, method: Method) -> CompiledChains | None:
-    """Return a compiled program for all simulations; None if the family or the method has none."""
+    """Return a compiled program for all simulations, or None if the family or the method does not support one."""
     if not isinstance(method, Nuts | Hmc) or method.init != "random" or method.thin != 1:
         return None
     return None if family.model is None else CompiledChains(family, method)

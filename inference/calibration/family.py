@@ -1,10 +1,10 @@
-"""Families: a model before its data, which simulates parameters and data and can be conditioned on them.
+"""Families: models not yet conditioned on data, which simulate parameters and data.
 
 A test quantity is a function of parameters and data whose ranks are tested. Functions of the data detect more errors
-than parameters alone: a method that returns the prior, whatever the data, has uniform ranks of every parameter, but not
-of the log likelihood (Modrák et al. 2023). If the posterior has a symmetry, chains may stay in one of several equal
-modes. Parameters that the symmetry moves are then compared in a labelling that depends only on the draw itself
-(`models.symmetry.closest`).
+than parameters do: a method that ignores the data and returns the prior has uniform ranks of every parameter, but not
+of the log likelihood (Modrák et al. 2023). If the posterior has a symmetry, chains may stay in one of several
+equivalent modes. Parameters that the symmetry moves are then compared in a labelling that depends only on the draw
+itself (`models.symmetry.closest`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Parameters from the prior and data that follow from them; they depend only on the run's seed and the number."""
+    """Parameters from the prior and data simulated from them; both depend only on the run's seed and the number."""
 
     number: int
     parameters: Mapping[str, np.ndarray]
     data: Data
-    seed: int  # seed of the method
-    rng: np.random.Generator  # random numbers of the ranks
+    seed: int  # Seed of the method.
+    rng: np.random.Generator  # Generator for the randomisation of ranks.
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class SimulationDraws:
 
     draws: Values = field(default_factory=dict)
     divergences: int = 0
-    independent: bool = False  # true for the draws of an approximation
-    failure: str = ""  # reason why there are no draws
+    independent: bool = False  # True for draws from an approximation.
+    failure: str = ""  # Why there are no draws; empty if there are.
 
 
 def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
@@ -76,7 +76,7 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
     pair = isinstance(given, tuple) and len(given) == 2
     if not pair or not all(isinstance(part, Mapping) for part in given):
         raise ArgumentTypeError(
-            f"{simulator} gave a {type(given).__name__}; it must give two mappings, of the parameters and of the data."
+            f"{simulator} returned {type(given).__name__}; it must return two mappings: parameters and data."
         )
     parameters, data = dotted(given[0]), given[1]
     try:
@@ -99,17 +99,17 @@ Values = dict[str, np.ndarray]
 """Value of every variable, for one point or for several along a leading axis."""
 Data = Mapping[str, Any]  # Simulated data by name.
 Simulate = Callable[[np.random.Generator], tuple[Mapping[str, Any], Data]]
-"""From a generator to parameters of the prior and data that follow from them."""
+"""A function that maps a random generator to parameters from the prior and data simulated from them."""
 Quantity = Callable[[Values, Data], Any]
-"""From values (point, ...) and data to numbers (point,) or (point, number)."""
+"""A function that maps values (point, ...) and data to numbers (point,) or (point, number)."""
 Stated = Callable[[], None]  # A NumPyro model without arguments.
 
-PREDICTED = 3  # inputs at which a network's outputs are test quantities
+PREDICTED = 3  # Number of inputs at which a network's outputs are test quantities.
 
 
 @dataclass(frozen=True)
 class Family:
-    """A model before its data: a simulator, and the target that a method infers.
+    """A model not yet conditioned on data: a simulator, and a function that makes the target for given data.
 
     `Family.of_network`, `Family.of_numpyro` and `Family.of_stan` make one from an existing model.
 
@@ -118,22 +118,22 @@ class Family:
     name : str
         Used in file names and tables.
     simulate : callable
-        From a `numpy.random.Generator` to parameters and data. Parameters are drawn from the prior, on the constrained
-        scale, named and shaped as the variables of a posterior's draw; data map names to arrays, whose shapes do not
-        change from one simulation to the next.
+        A function that maps a `numpy.random.Generator` to parameters and data. Parameters are drawn from the prior, on
+        the constrained scale, with the names and shapes that the variables of a draw from the posterior have. Data map
+        names to arrays, whose shapes are the same in every simulation.
     condition : callable
-        From such data to the `Target` that a method infers: the program under test.
+        A function that maps such data to the `Target` that a method infers: the program under test.
     model : callable, optional
-        From such data to a NumPyro model without arguments, the same as the target's. It must accept JAX's traced
+        A function that maps such data to the target's NumPyro model, without arguments. It must accept JAX's traced
         arrays as data; one compiled program then infers all simulations.
     quantities : mapping of str to callable, optional
-        More test quantities: from values ``(point, ...)`` by name and the data to numbers ``(point,)`` or
-        ``(point, number)``. The true values are among the points, at a random position.
+        More test quantities: functions that map values ``(point, ...)`` by name and the data to numbers ``(point,)``
+        or ``(point, number)``. The true values are among the points, at a random position.
 
     Raises
     ------
     TypeError
-        If a part is of the wrong kind.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -156,8 +156,8 @@ class Family:
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Reject parts of the wrong kind."""
-        check_class("name", self.name, str, remedy="give text")
+        """Reject arguments of the wrong type."""
+        check_class("name", self.name, str, remedy="give a string")
         check_class("quantities", self.quantities, Mapping, remedy="map names to functions")
         parts = {"simulate": self.simulate, "condition": self.condition, **self.quantities}
         parts |= {} if self.model is None else {"model": self.model}
@@ -171,12 +171,12 @@ class Family:
         Parameters
         ----------
         quantities : mapping of str to callable
-            Same as in the class; they replace those of the same name.
+            Same as in the class. They replace quantities of the same name.
 
         Returns
         -------
         Family
-            With all of them.
+            A family with the old and the new test quantities.
         """
         return replace(self, quantities={**self.quantities, **quantities})
 
@@ -196,7 +196,7 @@ class Family:
         Returns
         -------
         Family
-            With definitions for both engines, and the network's outputs at three of the inputs as test quantities.
+            A family for both engines. The network's outputs at three of the inputs are test quantities.
 
         Raises
         ------
@@ -244,20 +244,20 @@ class Family:
         dims: Mapping[str, tuple[str, ...]] | None = None,
         coords: Mapping[str, Any] | None = None,
     ) -> Family:
-        """Make a family from a NumPyro model with arguments, which also draws the data that it observes.
+        """Make a family from a NumPyro model with arguments that can also draw its observed data.
 
         Parameters
         ----------
         model : callable
             Same as in `ob.numpyro_model`. It must draw every observed argument that is None.
         data : mapping, optional
-            The other arguments. Observed ones are ignored.
+            The other arguments; values of observed arguments are ignored.
         observed : str, sequence of str or mapping
             The observed arguments; a mapping from argument to site if their names differ.
         name : str, optional
-            The family's name; the function's if not given.
+            The family's name; by default the function's name.
         symmetry : tuple of blocks, str or sequence of str, optional
-            Same as in `ob.numpyro_model`; parameters that it moves are compared in one labelling.
+            Same as in `ob.numpyro_model`. Parameters that the symmetry moves are compared in one labelling.
         dims : mapping, optional
             Axis names of variables.
         coords : mapping, optional
@@ -271,7 +271,7 @@ class Family:
         Raises
         ------
         ModelDataError
-            If `observed` names no site that the model draws, or the other arguments are not its own.
+            If `observed` names no site that the model draws, or `data` do not fit the model's arguments.
 
         Examples
         --------
@@ -310,7 +310,7 @@ class Family:
         quantities: Mapping[str, Quantity] | None = None,
         **how: Any,
     ) -> Family:
-        """Make a family from a Stan program and a simulator in Python of the same model, to compare the two.
+        """Make a family from a Stan program and a Python simulator of the same model, to test one against the other.
 
         Parameters
         ----------
@@ -319,9 +319,9 @@ class Family:
         simulate : callable
             Same as in the class: parameters named as in the program, and all data that the program declares.
         name : str, optional
-            The family's name; the file's if not given.
+            The family's name; by default the name of the file.
         symmetry : tuple of blocks, str or sequence of str, optional
-            Same as in `ob.stan_program`; parameters that it moves are compared in one labelling.
+            Same as in `ob.stan_program`. Parameters that the symmetry moves are compared in one labelling.
         quantities : mapping of str to callable, optional
             Same as in the class. Give the log likelihood of the data if the program has no `log_lik`.
         **how : Any
@@ -372,7 +372,7 @@ class _PriorPredictive:
         return parameters, data
 
     def _draw(self, key: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        import numpyro  # noqa: F401 - whole, before a part of it
+        import numpyro  # noqa: F401 - import all of NumPyro before a part of it
         from numpyro.handlers import seed, trace
 
         sites = trace(seed(self._model, key)).get_trace()
@@ -385,15 +385,15 @@ class _PriorPredictive:
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
-                    f"`observed` is {argument}, but the model draws no site {site} when {argument} is None; it draws "
-                    f"{there}: name one of them, or map the argument to its site."
+                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (it "
+                    f"draws {there}). Name one of these sites, or map the argument to its site."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
 
 
 def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) -> np.ndarray:
-    """A network's outputs at some inputs, (point, input and output)."""
+    """Return a network's outputs (point, input and output) at some inputs."""
     import jax
     import jax.numpy as jnp
 
@@ -403,19 +403,19 @@ def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) 
     return np.asarray(outputs).reshape(len(outputs), -1)
 
 
-MOST_ENTRIES = 6  # entries of one variable that are test quantities, spread evenly over it
+MOST_ENTRIES = 6  # Maximum number of entries of a variable that are test quantities.
 LOG_LIKELIHOOD, LP = "log likelihood", "lp"
-"""Log density of the data given the parameters, and of both, on the constrained scale."""
+"""Names of the log density of the data given the parameters, and of the joint one, on the constrained scale."""
 
-SLACK = 0.2  # ESS is an estimate: draws per effective draw are rounded up only beyond this
+SLACK = 0.2  # ESS is an estimate: round draws per effective draw up only beyond this excess.
 
-Numbers = dict[str, np.ndarray]  # Test quantity to numbers (point,).
+Numbers = dict[str, np.ndarray]  # Numbers (point,) by test quantity.
 LogDensities = Mapping[str, Float[np.ndarray, " point"]]
 
 
 @dataclass(frozen=True)
 class Looking:
-    """The test quantities: those of the family, and the parameters modulo the posterior's symmetry."""
+    """The test quantities: the family's own, and the parameters modulo the posterior's symmetry."""
 
     symmetry: Symmetry
     quantities: Mapping[str, Quantity]
@@ -425,7 +425,7 @@ class Looking:
         points = len(next(iter(values.values())))
         out = {name: np.asarray(found) for name, found in densities.items()}
         for name, quantity in self.quantities.items():
-            with code_of_user(f"`quantities` has {name!r}, which"):
+            with code_of_user(f"Quantity {name!r} in `quantities`"):
                 given = quantity(values, data)
             out |= _named(name, given, points)
         moved = {n for block in equal_modes(self.symmetry) for n in block.variables}
@@ -437,7 +437,7 @@ class Looking:
 
 
 def _named(name: str, found: Any, points: int) -> Numbers:
-    """Return a test quantity by name as numbers (point,): one, or some of its entries."""
+    """Return a test quantity as numbers (point,) by name; for an array, take a few entries."""
     if isinstance(found, Mapping):
         return {
             key: numbers
@@ -447,8 +447,8 @@ def _named(name: str, found: Any, points: int) -> Numbers:
     numbers = np.asarray(found, dtype=np.float64)
     if numbers.shape[:1] != (points,):
         raise ArgumentError(
-            f"`quantities` has {name!r}, which gives numbers of shape {numbers.shape} at {points} points; it must give "
-            "one or several for every point, along the first axis."
+            f"Quantity {name!r} in `quantities` returned numbers of shape {numbers.shape} at {points} points. Its "
+            "first axis must have one entry per point."
         )
     if numbers.ndim == 1:
         return {name: numbers}
@@ -467,15 +467,15 @@ def _named(name: str, found: Any, points: int) -> Numbers:
 class Ranked(NamedTuple):
     """Rank of a true value among draws.
 
-    `share` is the rank among nearly independent draws, plus a uniform number, divided by their number plus one: uniform
-    in (0, 1) if the draws come from the posterior.
+    `share` is the rank among nearly independent draws, plus a uniform random number, divided by the number of draws
+    plus one. It is uniform in (0, 1) if the draws come from the posterior.
     """
 
     share: float
-    z: float  # distance from the draws' mean in their standard deviations
+    z: float  # Distance from the mean of the draws, in their standard deviations.
     ess: float
     rhat: float
-    kept: int  # number of draws that it was ranked among
+    kept: int  # Number of draws that the true value was ranked among.
 
 
 def rank(
@@ -487,7 +487,7 @@ def rank(
 ) -> Ranked:
     """Rank a true value among draws (chain, draw), thinned until they are nearly independent.
 
-    Ties of discrete quantities are broken at random. Draws of an approximation are `independent`.
+    Ties of discrete quantities are broken at random. `independent` draws, as from an approximation, are not thinned.
     """
     ess, rhat = float(draws.size), 1.0
     if not np.isfinite(draws).all() and not independent:
@@ -501,6 +501,6 @@ def rank(
     share = (below + rng.uniform() * (ties + 1)) / (len(taken) + 1)
     spread = draws.std(ddof=1)
     z = (truth - draws.mean()) / spread if spread > 0 else np.nan
-    # The errors of the draws' mean and sd add 1 / n and 2 / n to the square of z.
+    # The sampling errors of the mean and the sd of n draws add 1 / n and 2 / n to the square of z.
     shrunk = np.sqrt(1 + 3 / max(ess, 3.0)) if np.isfinite(ess) else 1.0
     return Ranked(float(share), float(z / shrunk), ess, rhat, len(taken))

@@ -2,10 +2,10 @@
 
 Bands, p-values and power of the ECDF of uniform numbers are exact (Säilynoja, Bürkner and Vehtari 2022). The count of
 numbers below a point is binomial. A band has the same tail probability gamma / 2 at every point on either side, and
-gamma is chosen so that the whole ECDF stays inside with the requested probability. Counts in intervals are multinomial,
-that is independent Poisson counts given their sum, so the probability of staying inside is a chain of convolutions.
-ArviZ simulates gamma instead; its thousand simulations cannot resolve the levels far below 1 % that many quantities
-need, and give no p-value.
+gamma is chosen so that the whole ECDF stays inside with the requested probability. Counts in intervals are
+multinomial, that is, independent Poisson counts given their sum, so the probability of staying inside is a chain of
+convolutions. ArviZ simulates gamma instead. Its thousand simulations give no p-value, and cannot resolve the levels
+far below 1 % that are needed for many quantities.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA = 0.05
-"""Probability of rejecting a correct method, over all quantities of a run together."""
-FEWEST = 50  # simulations needed for a verdict
-MOST_UNUSABLE = 0.1  # share of simulations that may fail or not converge
-LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # limits of convergence, for each quantity of a simulation
+"""Probability of rejecting a correct method, over all test quantities of a run together."""
+FEWEST = 50  # Minimum number of usable simulations for a verdict.
+MOST_UNUSABLE = 0.1  # Maximum share of simulations that fail or do not converge.
+LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # Convergence limits for each quantity.
 RESAMPLES = 2000
 
 Interval = tuple[float, float]
@@ -41,15 +41,13 @@ class Off:
     name : str
         Name of the quantity.
     p_value : float
-        Probability that ranks are as far from uniform if the posterior is correct; for this quantity alone.
+        Probability of ranks at least this far from uniform if the posterior is correct, for this quantity alone.
     shift : float
-        Mean of true value minus posterior mean, in posterior sds: 0 if calibrated, positive if the posterior is too
-        low.
+        Average true value minus posterior mean, in posterior sds: 0 if calibrated, positive if draws are too low.
     shift_interval : tuple of float
         95 % bootstrap interval.
     ratio : float
-        Spread of true values around posterior means over the posterior sd: 1 if calibrated, above 1 if intervals are
-        too narrow.
+        Spread of true values around posterior means over the posterior sd: 1 if calibrated, above 1 if too narrow.
     ratio_interval : tuple of float
         95 % bootstrap interval.
     above : float
@@ -83,7 +81,7 @@ class Off:
         if self.shift_interval[0] > 0 or self.shift_interval[1] < 0:
             side = "low" if self.shift > 0 else "high"
             said.append(f"draws too {side} by {abs(self.shift):.2g} sd ({low:.2g} to {high:.2g})")
-        below = f"truths lie above {_percent(self.above)} % of the draws on average, and not 50"
+        below = f"true values exceed {_percent(self.above)} % of the draws on average, not 50 %"
         return " and ".join(said) or below
 
 
@@ -104,13 +102,13 @@ class Calibration:
     share : array (simulation, quantity)
         Share of the draws below each true value: uniform in (0, 1) if the posterior is correct.
     z : array (simulation, quantity)
-        Distance of the true value from the draws' mean in their sds.
+        Distance of the true value from the mean of the draws, in their sds.
     ess, rhat, kept : array (simulation, quantity)
         Effective number of draws, R-hat, and the number of draws that the true value was ranked among.
     divergences : array (simulation,)
-        Divergent transitions.
+        Number of divergent transitions.
     failures : tuple of str
-        For each simulation the reason why the method failed; empty if it did not.
+        For each simulation, the reason why the method failed; empty if it succeeded.
     """
 
     family: str
@@ -134,7 +132,7 @@ class Calibration:
 
     @cached_property
     def failed(self) -> int:
-        """Simulations on which the method failed."""
+        """Number of simulations on which the method failed."""
         return sum(bool(reason) for reason in self.failures)
 
     @cached_property
@@ -149,17 +147,17 @@ class Calibration:
 
     @property
     def unconverged(self) -> int:
-        """Simulations whose chains did not converge in one of the quantities."""
+        """Number of simulations whose chains did not converge for at least one quantity."""
         return self.simulations - self.failed - int(self.usable.sum())
 
     @property
     def level(self) -> float:
-        """Probability that the ranks of one quantity leave its band if the posterior is correct."""
+        """The probability that the ranks of one quantity leave its band if the posterior is correct."""
         return ALPHA / max(len(self.names), 1)
 
     @cached_property
     def off(self) -> tuple[Off, ...]:
-        """Every test quantity, the most improbable ranks first."""
+        """All test quantities, sorted by p-value."""
         if self.usable.sum() < 2:
             return ()
         each = [self._off(column) for column in range(len(self.names))]
@@ -172,7 +170,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """One of "calibrated", "not calibrated" and "cannot be judged"."""
+        """The verdict, which is "calibrated", "not calibrated" or "cannot be judged"."""
         used = int(self.usable.sum())
         if used >= FEWEST and self.outside:
             return "not calibrated"
@@ -182,13 +180,13 @@ class Calibration:
 
     @property
     def seen(self) -> tuple[float, float]:
-        """The factor of an sd, and the shift of a mean in sds, that would be detected 9 times in 10."""
+        """The error factor of an sd, and the shift of a mean in sds, that would be detected 9 times in 10."""
         used = int(self.usable.sum())
         return seen_ratio(used, self.level), seen_shift(used, self.level)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict in words, with the simulations that it leaves out."""
+        """The verdict in words, with the number of simulations that were left out."""
         used = int(self.usable.sum())
         if self.verdict == "not calibrated":
             worst = self.outside[0]
@@ -199,17 +197,17 @@ class Calibration:
         elif self.verdict == "calibrated":
             ratio, shift = self.seen
             first = (
-                f"Calibrated as far as {used} simulations can see: an sd wrong by more than "
-                f"{_percent(ratio - 1)} %, or a mean by more than {shift:.2g} sd, would have been seen 9 times in 10."
+                f"Calibrated as far as {used} simulations can tell: an sd wrong by more than {_percent(ratio - 1)} %, "
+                f"or a mean wrong by more than {shift:.2g} sd, would have been detected 9 times in 10."
             )
         elif self.failed + self.unconverged > MOST_UNUSABLE * self.simulations:
             first = f"Cannot be judged: {self._unusable} of {self.simulations} simulations."
         else:
-            first = f"Cannot be judged: {used} simulations are too few; {FEWEST} are the least."
+            first = f"Cannot be judged: {used} usable simulations are too few; at least {FEWEST} are needed."
         rest = [first]
         if self.verdict != "cannot be judged" and self.failed + self.unconverged:
             rest.append(
-                f"Left out: {self._unusable} of {self.simulations} simulations; what is said holds of the others."
+                f"Left out: {self._unusable} of {self.simulations} simulations. The verdict describes the others."
             )
         diverged = int((self.divergences > 0).sum())
         if diverged:
@@ -225,7 +223,7 @@ class Calibration:
         return " and ".join(part for part in parts if part)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per test quantity with the fields of `Off`, the most improbable ranks first."""
+        """Return one row per test quantity with the fields of `Off`, sorted by p-value."""
         import pandas as pd
 
         rows = [self._row(one) for one in self.off]
@@ -251,22 +249,22 @@ class Calibration:
         }
 
     def shares(self, name: str) -> Float[np.ndarray, " simulation"]:
-        """Take the shares of one test quantity in the simulations that are judged.
+        """Return the shares of one test quantity in the usable simulations.
 
         Parameters
         ----------
         name : str
-            Of the quantity.
+            Name of the quantity.
 
         Returns
         -------
         array (simulation,)
-            Between 0 and 1.
+            Shares between 0 and 1.
         """
         return self.share[self.usable, self.names.index(name)]
 
     def band(self) -> Band:
-        """Return the band that contains all ECDFs of shares in 95 of 100 runs if the posterior is correct."""
+        """Return the band that contains the ECDFs of all quantities in 95 % of runs if the posterior is correct."""
         return band(int(self.usable.sum()), self.level)
 
     def __repr__(self) -> str:
@@ -315,27 +313,27 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-MOST_POINTS = 200  # maximum number of points at which the ECDF is evaluated
-SEEN = 0.9  # probability of detection behind `Calibration.seen`
+MOST_POINTS = 200  # Maximum number of points at which the ECDF is evaluated.
+SEEN = 0.9  # Probability of detection behind `Calibration.seen`.
 
 Cdf = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Band:
-    """The band that holds an ECDF of uniform numbers.
+    """A band for the ECDF of uniform numbers.
 
     Attributes
     ----------
     points : array (point,)
-        Between 0 and 1.
+        Points between 0 and 1.
     lower, upper : array (point,)
-        Smallest and largest share of the numbers that are below each.
+        Smallest and largest share of the numbers that may lie below each point.
     """
 
-    points: Float[np.ndarray, " point"]  # between 0 and 1
-    lower: Float[np.ndarray, " point"]  # smallest share of the numbers below each point
-    upper: Float[np.ndarray, " point"]  # largest share of the numbers below each point
+    points: Float[np.ndarray, " point"]  # Between 0 and 1.
+    lower: Float[np.ndarray, " point"]  # Smallest share of the numbers below each point.
+    upper: Float[np.ndarray, " point"]  # Largest share of the numbers below each point.
 
 
 def counts_below(numbers: Float[np.ndarray, " number"]) -> Int[np.ndarray, " point"]:
@@ -344,13 +342,13 @@ def counts_below(numbers: Float[np.ndarray, " number"]) -> Int[np.ndarray, " poi
 
 
 def band(count: int, alpha: float) -> Band:
-    """Return the band that the ECDF of `count` uniform numbers leaves with probability `alpha` at most."""
+    """Return the band that the ECDF of `count` uniform numbers leaves with probability at most `alpha`."""
     lower, upper = _bounds(count, _gamma(count, alpha))
     return Band(_points(count), lower / count, upper / count)
 
 
 def p_value(numbers: Float[np.ndarray, " number"]) -> float:
-    """Return the probability that the ECDF of uniform numbers is anywhere as far out as the given one."""
+    """Return the probability that the ECDF of uniform numbers is as extreme as that of the given numbers."""
     count = len(numbers)
     below = counts_below(numbers)
     at_most, at_least = _tails(count)
@@ -360,16 +358,16 @@ def p_value(numbers: Float[np.ndarray, " number"]) -> float:
 
 
 def power(count: int, alpha: float, cdf: Cdf) -> float:
-    """Return the probability that numbers with this distribution leave the band of uniform numbers."""
+    """Return the probability that the ECDF of numbers with distribution `cdf` leaves the band of uniform numbers."""
     return _leaves(count, _gamma(count, alpha), cdf)
 
 
 @lru_cache(maxsize=256)
 def seen_ratio(count: int, alpha: float) -> float:
-    """Return the smallest factor above 1 of an sd that is detected 9 times in 10, in either direction."""
+    """Return the smallest factor above 1 by which an sd can be too large or too small and be detected 9 times in 10."""
 
     def wrong_by(factor: float) -> float:
-        # The distribution of Phi(z), z ~ N(0, f^2): truths lie f posterior sds around the mean.
+        # Shares are Phi(z) with z ~ N(0, f^2): true values spread by f posterior sds around the mean.
         inverse = 1 / factor
         wide = power(count, alpha, lambda u: ndtr(ndtri(u) / factor))
         return min(wide, power(count, alpha, lambda u: ndtr(ndtri(u) / inverse)))
@@ -397,7 +395,7 @@ def _points(count: int) -> Float[np.ndarray, " point"]:
 
 @lru_cache(maxsize=64)
 def _tails(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities (point, count) of at most and of at least so many numbers below each point."""
+    """Return the probabilities (point, count) that at most and at least `count` numbers lie below each point."""
     below = np.arange(count + 1)
     at_most = bdtr(below[None].astype(float), count, _points(count)[:, None])
     at_least = np.concatenate([np.ones((len(at_most), 1)), 1 - at_most[:, :-1]], axis=1)
@@ -405,14 +403,14 @@ def _tails(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bounds(count: int, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest count inside the band at each point: both tails are above gamma / 2."""
+    """Return the smallest and the largest count at each point for which both tail probabilities exceed gamma / 2."""
     at_most, at_least = _tails(count)
     return np.argmax(at_most > gamma / 2, axis=1), (at_least > gamma / 2).sum(axis=1) - 1
 
 
 @lru_cache(maxsize=256)
 def _gamma(count: int, alpha: float) -> float:
-    """Return the largest gamma whose band is left with probability `alpha` at most."""
+    """Return the largest gamma for which an ECDF leaves the band with probability at most `alpha`."""
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -421,7 +419,7 @@ def _gamma(count: int, alpha: float) -> float:
 
 
 def _leaves(count: int, gamma: float, cdf: Cdf | None = None) -> float:
-    """Return the probability that the ECDF of independent numbers leaves the band of a gamma anywhere."""
+    """Return the probability that the ECDF of independent numbers leaves the band of this gamma at any point."""
     lower, upper = _bounds(count, gamma)
     if np.any(lower > upper):
         return 1.0
@@ -430,7 +428,7 @@ def _leaves(count: int, gamma: float, cdf: Cdf | None = None) -> float:
     expected = np.maximum(count * np.diff(reached, prepend=0.0), 1e-300)
     steps = np.arange(int(np.max(np.append(upper, count) - np.insert(lower, 0, 0))) + 1)
     chances = np.exp(steps * np.log(expected)[:, None] - expected[:, None] - gammaln(steps + 1))
-    chance, first = np.ones(1), 0  # of each count from `first` on, at the point before
+    chance, first = np.ones(1), 0  # Probabilities of counts from `first`, at the previous point.
     for of_steps, low, high in zip(chances, [*lower, count], [*upper, count], strict=True):
         grown = np.convolve(chance, of_steps[: high - first + 1])
         chance, first = grown[low - first : high - first + 1], low

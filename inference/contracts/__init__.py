@@ -1,1 +1,1 @@
-"""The contracts: a density, an engine, a method and its run."""
+"""Interfaces of densities, engines, methods and runs."""

@@ -1,4 +1,4 @@
-"""A log density over vectors (param,) of the unconstrained space, in nats, with the log Jacobian of the charts."""
+"""Protocol of a log density over unconstrained vectors (param,), in nats, with the log Jacobian of the transforms."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -6,22 +6,22 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 from jaxtyping import Array, Float, Int
 
-Values = dict[str, jax.Array]  # Value of every variable, or its coordinates.
+Values = dict[str, jax.Array]  # Value of every variable, or its unconstrained coordinates.
 Vector = Float[Array, " param"]  # Coordinates of all variables in the unconstrained space.
-Rows = Int[Array, " row"] | None  # Some observations; None for all.
+Rows = Int[Array, " row"] | None  # Indices of some observations; None for all.
 Terms = Float[Array, " term"]  # Numbers whose sum is a log likelihood.
 
 
 @runtime_checkable
 class LogDensity(Protocol):
-    """A log density over vectors, in functions that JAX can differentiate, vectorise and compile.
+    """A log density over vectors, made of functions that JAX can differentiate, vectorise and compile.
 
     Attributes
     ----------
     names : tuple of str
-        The variables.
+        Names of the variables.
     size : int
-        Coordinates of a vector.
+        Number of coordinates of a vector.
     """
 
     @property
@@ -30,19 +30,19 @@ class LogDensity(Protocol):
 
     @property
     def size(self) -> int:
-        """Coordinates of a vector."""
+        """Number of coordinates of a vector."""
 
     def constrain(self, vector: Vector) -> Values:
-        """Value of every variable."""
+        """Return the value of every variable."""
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
-        """The vector of values."""
+        """Return the vector of the given values."""
 
     def log_density(self, vector: Vector) -> Float[Array, ""]:
-        """Log prior plus log likelihood of all data."""
+        """Return the log prior plus the log likelihood of all data."""
 
     def log_prior(self, vector: Vector) -> Float[Array, ""]:
-        """Log prior density."""
+        """Return the log prior density."""
 
     def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
-        """Terms whose sum is the log likelihood of all data, or of some observations."""
+        """Return terms whose sum is the log likelihood of all data, or of the observations `rows`."""

@@ -1,8 +1,8 @@
-"""A method of inference: frozen settings with a name, requirements and engines; and the choice of the engine.
+"""Methods of inference (frozen settings with a name, requirements and engines) and the choice of an engine.
 
-A new method is a subclass of `Method` in its own file, and a line in `methods.FUNCTIONS`; the command line, calibration
-and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of the same name, such as
-`nuts`, has its fields and the arguments of `infer` as arguments, and describes them.
+To add a method, write a subclass of `Method` in its own file and a line in `methods.FUNCTIONS`, which the command
+line, calibration and the documentation read. Its `run` turns a `Job` into a `Found`. A function of the same name, such
+as `nuts`, takes and documents the fields of the method and the arguments of `infer`.
 """
 
 from __future__ import annotations
@@ -31,46 +31,46 @@ if TYPE_CHECKING:
 
 @settings
 class Method:
-    """Settings of a method, and its properties."""
+    """The settings of a method, and class variables that describe it."""
 
-    name: ClassVar[str]  # name in `infer`, the command line and `calibrate`
+    name: ClassVar[str]  # Name in `infer`, the command line and `calibrate`.
     engines: ClassVar[Mapping[str, str]] = {}  # implementation on each engine, ``module:attribute``
     needs: ClassVar[frozenset[str]] = (
         frozenset()
-    )  # "network"; "symmetry", which is then always checked
-    resumes: ClassVar[bool] = False  # accepts a `checkpoint`
-    takes_start: ClassVar[bool] = False  # accepts initial values
-    takes_adaptation: ClassVar[bool] = False  # accepts step sizes and metrics of an earlier run
+    )  # "network", "symmetry" or both; a needed symmetry is always checked.
+    resumes: ClassVar[bool] = False  # Accepts a `checkpoint`.
+    takes_start: ClassVar[bool] = False  # Accepts initial values.
+    takes_adaptation: ClassVar[bool] = False  # Accepts step sizes and metrics from an earlier run.
     takes_client: ClassVar[bool] = (
-        False  # divides its work among workers; else one worker does all of it
+        False  # Divides its work among workers; otherwise one worker does all of it.
     )
     correlated: ClassVar[bool] = (
-        False  # draws of chains are autocorrelated, draws of a fit independent
+        False  # True for chains, whose draws are autocorrelated; False for the independent draws of a fit
     )
     gives_posterior: ClassVar[bool] = (
-        True  # draws approximate the posterior; false for point estimates
+        True  # Draws approximate the posterior; False for point estimates.
     )
-    by_jax: ClassVar[bool] = False  # JAX evaluates either definition, NumPyro's if there are both
-    stan_by_jax: ClassVar[bool] = False  # the NumPyro engine also accepts a Stan program
-    apart: ClassVar[tuple[str, ...]] = ()  # fields that a posterior records as separate attributes
+    by_jax: ClassVar[bool] = False  # JAX evaluates either definition; it prefers NumPyro's.
+    stan_by_jax: ClassVar[bool] = False  # The NumPyro engine also accepts a Stan program.
+    apart: ClassVar[tuple[str, ...]] = ()  # Fields that a posterior records as separate attributes.
     later: ClassVar[tuple[str, ...]] = ()  # fields recorded only if they differ from their defaults
-    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # fields that Stan does not use
-    networks_alone: ClassVar[frozenset[str]] = frozenset()  # fields that only networks use
-    for_calibration: ClassVar[Mapping[str, Any]] = {}  # defaults for hundreds of simulations
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # Fields that Stan does not use.
+    networks_alone: ClassVar[frozenset[str]] = frozenset()  # Fields that only networks use.
+    for_calibration: ClassVar[Mapping[str, Any]] = {}  # Defaults for hundreds of simulations.
 
     @property
     def amount(self) -> tuple[int, int]:
-        """Number of chains, and of draws per chain."""
+        """Number of chains, and number of draws per chain."""
         return getattr(self, "chains", 1), getattr(self, "draws", 1)
 
     @property
     def keeps(self) -> bool:
-        """Check whether a run with these settings takes a `checkpoint`."""
+        """Return whether a run with these settings accepts a `checkpoint`."""
         return self.resumes
 
     @property
     def label(self) -> str:
-        """Value of a posterior's attribute `method`."""
+        """The value that a posterior records in its attribute `method`."""
         return self.name
 
     @property
@@ -91,50 +91,50 @@ class Method:
         """Reject targets and engines that the method does not support, before any work."""
 
     def run(self, job: Job[Any]) -> Found:
-        """Do the method's own work; by default the engine's implementation does all of it."""
+        """Run the method; by default the engine's implementation does all the work."""
         found: Found = job.implementation(job)
         return found
 
 
 def weighs(method: Method, *, is_network: bool) -> bool:
-    """Check whether importance weights correct a fit: on request, and by default except for networks."""
+    """Return whether importance weights correct a fit: on request, and by default except for networks."""
     weights = getattr(method, "weights", False)
     return bool(weights) or (weights is None and not is_network)
 
 
 @dataclass(frozen=True)
 class Job[M: Method]:
-    """One run of a method; made once by `run` and passed down."""
+    """One run of a method, created by `run` and passed down to the method and its engine."""
 
     target: Target
     method: M
     engine: str
     seed: int
     bars: ProgressBars
-    implementation: Any = None  # the engine's part of the method, if it has one
-    start: Any = None  # initial values: of chains as the user gave them, of a fit a mapping
-    checkpoint: Path | None = None  # folder for the state of the run
-    folder: Path | None = None  # folder for the engine's files; the caller removes it
-    given: Any = None  # starts, metrics and step sizes of chains, if they are given (`mcmc.starts`)
-    adapt_from: Any = None  # earlier run with step sizes and metrics, as the user gave it
-    client: Any = None  # cluster whose workers do the work, or the address of its scheduler
+    implementation: Any = None  # The engine's implementation of the method, if there is one.
+    start: Any = None  # Initial values: for chains as given by the user, for a fit a mapping.
+    checkpoint: Path | None = None  # Folder for the state of the run.
+    folder: Path | None = None  # Folder for the engine's files; the caller removes it.
+    given: Any = None  # starting points, metrics and step sizes of chains, if given (`mcmc.starts`)
+    adapt_from: Any = None  # Earlier run that provides step sizes and metrics.
+    client: Any = None  # Dask cluster that does the work, or the address of its scheduler.
 
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a method's own work."""
+    """The result that a method's `run` returns."""
 
-    draws: Mapping[str, Values]  # variable name to array (chain, draw, ...), in memory or on disk
-    stats: Mapping[str, Values]  # statistic name to array (chain, draw), likewise
+    draws: Mapping[str, Values]  # Variable name to array (chain, draw, ...), in memory or on disk.
+    stats: Mapping[str, Values]  # Statistic name to array (chain, draw), in memory or on disk.
     attributes: Mapping[str, Any] = field(default_factory=dict)  # attributes specific to the method
     groups: Mapping[str, xr.Dataset] = field(
         default_factory=dict
-    )  # `variational`, `modes`, `training`
-    filed: xr.DataTree | None = None  # owner of arrays on disk; closed with the posterior
-    folder: Path | None = None  # folder for more arrays on disk
-    proposals: Any = None  # density and Gaussians that importance weights may start from
-    finish: Callable[[xr.DataTree], None] | None = None  # completes the whole posterior
-    warmup: Found | None = None  # draws and statistics of the warmup, if they are kept
+    )  # `variational`, `modes`, `training`.
+    filed: xr.DataTree | None = None  # Owner of arrays on disk; closed with the posterior.
+    folder: Path | None = None  # Folder for more arrays on disk.
+    proposals: Any = None  # Density and Gaussian proposals for importance weights.
+    finish: Callable[[xr.DataTree], None] | None = None  # Completes the finished posterior.
+    warmup: Found | None = None  # Draws and statistics of the warmup, if they are kept.
 
 
 def one_chain(
@@ -146,7 +146,7 @@ def one_chain(
 ) -> Found:
     """Return the result of a fit as one chain of draws.
 
-    Draws are arrays (draw, ...) by variable, a single one for an optimum. Statistics are ``lp`` and, except for an
+    Draws are arrays (draw, ...) by variable; an optimum is a single draw. Statistics are ``lp`` and, except for an
     optimum, ``log_q``. `variational` has the approximation's parameters and traces, or importance ratios of resampled
     draws; `converged` is false if the optimiser stopped early.
     """
@@ -159,9 +159,9 @@ def one_chain(
 
 
 def as_dict(value: Any) -> Any:
-    """Like `dataclasses.asdict`, without fields of a method in `apart` and `later` that have their default.
+    """Convert a dataclass like `dataclasses.asdict`, but omit fields in `apart` and `later` that have their default.
 
-    Settings of recorded studies then keep their hashes when a method gets a new field.
+    The settings of recorded studies thus keep their hashes when a method gains a field.
     """
     if is_dataclass(value) and not isinstance(value, type):
         apart = (*value.apart, *value.later) if isinstance(value, Method) else ()
@@ -179,15 +179,15 @@ def as_dict(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Engine:
-    """A program that runs methods. Its packages are imported when a method first asks for them."""
+    """A program that runs methods. Its packages are imported when a method first needs them."""
 
     name: str
-    takes: tuple[str, ...]  # definitions of a target that it runs, the preferred one first
-    density: str = ""  # class of its log density over values, ``module:attribute``
+    takes: tuple[str, ...]  # Definitions of a target that it can run, in order of preference.
+    density: str = ""  # Class of its log density over values, ``module:attribute``.
     methods: Mapping[str, str] = field(
         default_factory=dict
-    )  # methods that only this engine implements
-    package: str = ""  # optional package that it needs; its version is recorded with each run
+    )  # Methods that only this engine implements.
+    package: str = ""  # Optional package that it needs; its version is recorded with each run.
 
 
 def found_at(place: str) -> Any:
@@ -197,7 +197,7 @@ def found_at(place: str) -> Any:
 
 
 NUMPYRO = Engine("numpyro", ("numpyro", "stan"), "onebasin.inference.density.numpyro:NumpyroValues")
-"""JAX in this process; it evaluates a Stan program by the program's library."""
+"""JAX in this process; it evaluates a Stan program through the program's compiled library."""
 STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:stan_density")
 """The interpreter of Stan programs, one process per run."""
 CMDSTAN = Engine("cmdstan", ("stan",), "onebasin.inference.density.stan:stan_density")
@@ -208,15 +208,15 @@ NUTPIE = Engine(
     methods={"nuts": "onebasin.inference.mcmc.nutpie:NutpieChains"},
     package="nutpie",
 )
-"""The sampler of the package nutpie, for either definition."""
+"""The sampler of the package nutpie; it runs either definition."""
 
 ENGINES: Mapping[str, Engine] = {
     engine.name: engine for engine in (NUMPYRO, STANLI, CMDSTAN, NUTPIE)
 }
-"""Every engine by its name; a new engine is a line here."""
+"""All engines by name. A new engine needs a line here."""
 
-LIBRARIES = (STANLI.name, CMDSTAN.name)  # engines whose libraries evaluate Stan programs
-DEFINED = (NUMPYRO.name, *LIBRARIES)  # engines that evaluate a log density
+LIBRARIES = (STANLI.name, CMDSTAN.name)  # Engines whose libraries evaluate Stan programs.
+DEFINED = (NUMPYRO.name, *LIBRARIES)  # Engines that evaluate a log density.
 
 
 def named(word: str) -> str:
@@ -240,9 +240,9 @@ def engine_for(target: Target, engine: str | None) -> str:
 
 
 def library_of(target: Target) -> str:
-    """Return the engine whose library evaluates a target's Stan program: "stanli" if it accepts it, else "cmdstan".
+    """Return the engine that evaluates a target's Stan program: "stanli" if it accepts the program, else "cmdstan".
 
-    Raise StanError, here and below, if the program does not parse or rejects its data.
+    This function and those below raise StanError if the program does not parse or rejects its data.
     """
     from onebasin.stan.program import definition
 
@@ -250,9 +250,9 @@ def library_of(target: Target) -> str:
 
 
 def bound(target: Target, engine: str | None) -> Target:
-    """Return the target with its Stan program bound to a library, by the engine or by the rule of `library_of`.
+    """Return the target with its Stan program bound to the library of the engine, by default that of `library_of`.
 
-    Later computations then do not examine the program again. Raise StanError if the engine does not accept it.
+    Later computations then need not examine the program again. Raise StanError if the engine does not accept it.
     """
     program, library = target.stan_program, engine if engine in LIBRARIES else None
     if program is None or (library is None and target.numpyro_model is not None):
@@ -264,19 +264,19 @@ def bound(target: Target, engine: str | None) -> Target:
 
 
 def defined_by(target: Target, engine: str | None) -> str:
-    """Return the engine that evaluates a target's log density; raise ValueError if the requested one evaluates none."""
+    """Return the engine that evaluates a target's log density; raise ValueError if the requested engine cannot."""
     return _evaluating(target, choose("engine", engine_for(target, engine), DEFINED))
 
 
 def _evaluating(target: Target, engine: str) -> str:
-    """Return the engine that evaluates the log density of a target for a run of another engine."""
+    """Return the engine that evaluates a target's log density when `engine` draws."""
     if definition_of(target, engine) == "stan":
         return engine if engine in LIBRARIES else library_of(target)
     return engine if engine in DEFINED else "numpyro"
 
 
 def definition_of(target: Target, engine: str) -> str:
-    """Return the definition, "numpyro" or "stan", that an engine uses of a target; the name of an unknown engine."""
+    """Return the definition that an engine uses, "numpyro" or "stan"; return an unknown engine's name as it is."""
     takes = ENGINES[engine].takes if engine in ENGINES else (engine,)
     return next((name for name in takes if _has(target, name)), takes[0])
 
@@ -318,7 +318,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         has = f" (it has {brings})" if brings else ""
         use = " or ".join(able)
         raise ArgumentError(
-            f"`engine` is {engine!r}, which does not support {method.name}{has}. Use engine={use}, or another method."
+            f"`engine` is {engine!r}, which does not support {method.name}{has}. Use engine={use} or another method."
         )
     definition = definition_of(target, engine)
     there = _has(target, definition)
@@ -329,8 +329,8 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         if not takes(method, other, definition_of(target, other)):
             has = "NumPyro model" if lacks == "Stan program" else "Stan program"
             raise ArgumentError(
-                f"`target` is {target.name!r}, which has no {lacks}, and {method.name} does not support a {has}. Use "
-                "`dadvi`, `laplace`, `advi` or `nuts`."
+                f"`target` {target.name!r} has no {lacks}, which {method.name} needs; it does not support a {has}. "
+                "Use `dadvi`, `laplace`, `advi` or `nuts`."
             )
         raise ArgumentError(
             f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}. Use engine={other!r}."
@@ -339,26 +339,26 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
 
 
 def takes(method: type[Method], engine: str, definition: str) -> bool:
-    """Check whether an engine runs a method on a definition, "numpyro" or "stan"."""
+    """Return whether an engine runs a method on a definition, "numpyro" or "stan"."""
     if definition not in ENGINES[engine].takes or not implemented(method, engine):
         return False
     return (engine, definition) != ("numpyro", "stan") or method.by_jax or method.stan_by_jax
 
 
 def implemented(method: type[Method], engine: str) -> str:
-    """Return the place of an engine's implementation of a method; empty if it has none."""
+    """Return the import path of an engine's implementation of a method; empty if there is none."""
     return method.engines.get(engine) or ENGINES[engine].methods.get(method.name, "")
 
 
 def _has(target: Target, definition: str) -> bool:
-    """Check whether a target has a definition for NumPyro or for Stan."""
+    """Return whether a target has the definition "numpyro" or "stan"."""
     own = target.numpyro_model if definition == "numpyro" else target.stan_program
     return target.is_network or own is not None
 
 
 @runtime_checkable
 class ValueDensity(Protocol):
-    """A log density over values of the variables, on either engine."""
+    """Protocol of a log density over values of the variables, on any engine."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -366,16 +366,16 @@ class ValueDensity(Protocol):
 
     @property
     def derived(self) -> tuple[str, ...]:
-        """Quantities that follow from the variables."""
+        """Names of quantities that are computed from the variables."""
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
         """Return the derived quantities at points (point, ...); `seed` is for random ones among them."""
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
+        """Return random points, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
-        """Log density at points (point, ...), up to one constant; -inf outside the support."""
+        """Return the log density at points (point, ...), up to one constant; -inf outside the support."""
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"] | None:
-        """Log likelihood of all data at points (point, ...); None if the engine does not separate it."""
+        """Return the log likelihood of all data at points (point, ...); None if the engine does not separate it."""

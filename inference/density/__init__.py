@@ -1,1 +1,1 @@
-"""Log densities of targets: over vectors of the unconstrained space (`base`), by NumPyro, by networks and by Stan."""
+"""Log densities of targets: NumPyro models, networks and Stan programs."""

@@ -1,16 +1,16 @@
-"""Charts between a variable's coordinates in the unconstrained space and its values, in NumPyro and in Stan.
+"""Charts: transforms between a variable's unconstrained coordinates and its values, in NumPyro and in Stan.
 
-NumPyro's own chart is used if exchanging parts of the value exchanges coordinates. Its chart of a simplex,
-stick-breaking, does not: the last of K weights has no coordinate. Such a simplex gets theta = softmax(z) with as many
-coordinates as weights. The mean of z has no influence on theta; along the unit vector (1, ..., 1) / sqrt(K), z gets the
-density N(0, 1), independent of everything else. That leaves the log evidence unchanged, and the ELBO of both is an ELBO
-of theta (the divergence can only grow).
+NumPyro's own chart is used if exchanging entries of the value exchanges coordinates. Its chart of a simplex,
+stick-breaking, does not have this property: the last of K weights has no coordinate. Such a simplex gets theta =
+softmax(z), with one coordinate per weight. The mean of z has no influence on theta. Along the unit vector (1, ..., 1)
+/ sqrt(K), z therefore gets the density N(0, 1), independent of everything else. This leaves the log evidence
+unchanged, and the joint ELBO is also an ELBO of theta, because the divergence can only grow.
 
-Names of a Stan program's coordinates are not in the order of its vector if a parameter is an array of matrices: in the
-vector, indices of the array vary row by row, and only the last two axes column by column; in the names, all axes vary
-column by column. The values show which order holds when one coordinate is changed.
+If a parameter of a Stan program is an array of matrices, the names of its coordinates are not in the order of its
+vector. In the vector, array indices vary row by row, and only the last two axes column by column. In the names, all
+axes vary column by column. Changing one coordinate shows which order the vector has.
 
-Convention: charts act on one point, without leading axes.
+Charts act on one point, without leading axes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 from numpyro.distributions import constraints
@@ -33,18 +33,18 @@ from ..contracts.density import Values, Vector
 
 
 class Coordinates:
-    """The vector of the coordinates of all variables, one variable after the other."""
+    """A vector that joins the coordinates of all variables, one variable after another."""
 
     charts: Mapping[str, Any]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables in the order of declaration."""
+        """Names of the variables, in the order of declaration."""
         return tuple(self.charts)
 
     @property
     def order(self) -> Sequence[str]:
-        """The variables in the order of the vector."""
+        """Names of the variables, in the order of the vector."""
         return self.names
 
     @property
@@ -64,7 +64,7 @@ class Coordinates:
         return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.order])
 
     def places(self) -> dict[str, np.ndarray]:
-        """Return the place of every coordinate of a variable in the vector."""
+        """Return the positions in the vector of every variable's coordinates."""
         places, first = {}, 0
         for name in self.order:
             shape = self.charts[name].shape
@@ -76,7 +76,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Bijection:
-    """NumPyro's chart of a site's support, for values of a shape."""
+    """NumPyro's chart of a site's support, for values of one shape."""
 
     support: Any
     event_shape: tuple[int, ...]
@@ -96,15 +96,15 @@ class Bijection:
         return biject_to(self.support).inv(value)
 
     def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """Log determinant of the chart."""
+        """Return the log determinant of the chart's Jacobian."""
         return jnp.sum(biject_to(self.support).log_abs_det_jacobian(z, value))
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """A simplex along the last axis, with a coordinate for every weight."""
+    """A chart of a simplex along the last axis, with one coordinate per weight."""
 
-    shape: tuple[int, ...]  # shape of the values and of the coordinates
+    shape: tuple[int, ...]  # Shape of the values and of the coordinates.
     exact: bool = False
     support = constraints.simplex
 
@@ -118,12 +118,12 @@ class Softmax:
         return jax.nn.softmax(z, axis=-1)
 
     def inverse(self, value: jax.Array) -> jax.Array:
-        """Coordinates, with mean zero."""
+        """Return coordinates with mean zero."""
         z = jnp.log(value)
         return z - jnp.mean(z, axis=-1, keepdims=True)
 
     def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """Return the sum of log theta + (log K) / 2, and the density of the mean of the coordinates."""
+        """Return the sum of log theta, plus (log K) / 2, plus the log density of the coordinates' mean."""
         size = self.shape[-1]
         along = jnp.sum(z, axis=-1) / math.sqrt(size)
         mean = -0.5 * along**2 - 0.5 * math.log(2 * math.pi)
@@ -132,26 +132,26 @@ class Softmax:
 
 
 def is_simplex(support: Any) -> bool:
-    """Check whether a support consists of weights that sum to one along the last axis."""
+    """Return whether a support consists of weights that sum to one along the last axis."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.simplex
 
 
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
-"""Values of all parameters at a vector."""
+"""A function that maps a vector to the values of all parameters."""
 
-CLOSE = 1e-9  # tolerance between two computations of one chart
+CLOSE = 1e-9  # Tolerance when two implementations of a chart are compared.
 
 
 @dataclass(frozen=True)
 class StanChart:
-    """Stan's coordinates of one parameter."""
+    """Stan's chart of one parameter."""
 
     shape: tuple[int, ...]
     event_shape: tuple[int, ...]
-    places: Int[np.ndarray, ...]  # place of each coordinate in Stan's vector
-    simplex: Chart | None = None  # the same chart in JAX, if the values are simplexes
+    places: Int[np.ndarray, ...]  # Position of each coordinate in Stan's vector.
+    simplex: Chart | None = None  # The same chart in JAX, if the values are simplexes.
     exact: bool = True
 
     @property
@@ -162,9 +162,9 @@ class StanChart:
 
 @dataclass(frozen=True)
 class LogRatio:
-    """Stan's simplex since its version 2.37: theta = softmax(V y), V with orthonormal columns that sum to zero.
+    """Stan's simplex since version 2.37: theta = softmax(V y), where V has orthonormal columns that sum to zero.
 
-    The isometric log ratio (Egozcue et al. 2003), in pivot coordinates.
+    This is the isometric log ratio (Egozcue et al. 2003) in pivot coordinates.
     """
 
     event_shape: tuple[int, ...]
@@ -186,7 +186,7 @@ class LogRatio:
         return coordinates
 
     def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """Return the log determinant: the sum of log theta, and half of log K."""
+        """Return the log determinant of the Jacobian: the sum of log theta, plus (log K) / 2."""
         del z
         return jnp.sum(jnp.sum(jnp.log(value), axis=-1) + 0.5 * math.log(self.event_shape[-1]))
 
@@ -200,19 +200,19 @@ class LogRatio:
 
 
 Chart = Bijection | Softmax | LogRatio
-"""Coordinates of one variable, as functions of JAX; `log_jacobian` is added to the log density."""
+"""Chart of one variable, in JAX functions; `log_jacobian` is added to the log density."""
 
 
 def charts_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]], constrain: Constrain
 ) -> dict[str, StanChart]:
-    """Make the charts of all parameters, from the names of a program's coordinates and its function `constrain`.
+    """Make the charts of all parameters from the names of a program's coordinates and its function `constrain`.
 
     `shapes` maps parameters to the shape of their values, in the program's order.
     """
     point = np.random.default_rng(0).normal(size=len(names))
     values = constrain(point)
-    # Indices from 0 of every parameter's coordinates; coordinates without plain indices are numbered.
+    # Zero-based indices of every parameter's coordinates. Coordinates without plain indices are numbered.
     indices: dict[str, list[tuple[int, ...]]] = {}
     for name in names:
         variable, *words = name.split(".")
@@ -228,7 +228,7 @@ def charts_of(
         if len(shape) > 1 and len(own) > 1:
             nudged = point.copy()
             nudged[first + 1] += 1.0
-            # Columns come first if the second coordinate changes another row than the first.
+            # The order is by column if the second coordinate changes another row than the first.
             moved = ~np.isclose(values[name], constrain(nudged)[name], rtol=0, atol=0)
             by_column = bool((np.argwhere(moved)[:, len(shape) - 2] > 0).any())
             if by_column:
@@ -241,7 +241,7 @@ def charts_of(
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that indices fill; if they fill none, a single axis."""
+    """Return the shape that indices fill, or a single axis if they do not fill a box."""
     if not indices:
         return (0,)
     if len({len(index) for index in indices}) == 1:
@@ -254,7 +254,7 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
 def _simplex(
     event_shape: tuple[int, ...], shape: tuple[int, ...], coordinates: ArrayLike, values: ArrayLike
 ) -> Chart | None:
-    """Return the chart in JAX that reproduces the program's simplexes; None if no known one does."""
+    """Return the JAX chart that reproduces the program's simplexes; None if no known chart does."""
     if not event_shape or event_shape[-1] < 2 or shape != (*event_shape[:-1], event_shape[-1] - 1):
         return None
     known: tuple[Chart, ...] = (LogRatio(event_shape), Bijection(constraints.simplex, event_shape))

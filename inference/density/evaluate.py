@@ -1,4 +1,4 @@
-"""The log density and derived quantities of a target at given points, and the density as JAX functions."""
+"""Evaluate the log density and derived quantities of a target, or return the density as JAX functions."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ def log_density(
     engine: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> xr.DataArray:
-    """Evaluate a target's log density, log prior plus log likelihood, at values of its parameters.
+    """Evaluate a target's log density (log prior plus log likelihood) at values of its parameters.
 
-    Two programs define the same model if their log densities differ by a constant: Stan's `~` drops terms that do not
-    depend on parameters, NumPyro keeps them. Compare differences between points, or subtract the mean.
+    Two programs define the same model if their log densities differ by a constant. Stan's `~` drops terms that do not
+    depend on parameters, whereas NumPyro keeps them. To compare, use differences between points, or subtract the mean.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     points : DataTree, Dataset or mapping
-        Draws with the axes `chain` and `draw`, of a posterior or of its group `posterior`; all of them are evaluated
-        (`posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th); or one point, name to value.
+        A posterior, its group `posterior`, or a Dataset of draws with the axes `chain` and `draw`. All draws are
+        evaluated; `posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th. Or one point by name.
     engine : {"numpyro", "stan"}, optional
-        The definition to evaluate; by default the one that the target has, NumPyro if it has both.
+        Which definition of the target to evaluate; by default NumPyro's if the target has one, else Stan's.
     progress : callable, optional
         Called with a line of text before a long computation.
 
     Returns
     -------
     DataArray (chain, draw), or without axes for one point
-        In nats and in double precision, on the constrained scale, without the Jacobian that `lp` in the group
-        `sample_stats` includes. -inf outside the support.
+        Log density in nats, in double precision, on the constrained scale. It omits the Jacobian that `lp` in the
+        group `sample_stats` includes, and is -inf outside the support.
 
     Raises
     ------
     TypeError
         If `points` have the wrong type.
     ValueError
-        If a parameter is missing, or the target has no definition for the engine.
+        If a parameter is missing or the target has no definition for the engine.
     StanError
         If Stan cannot compile or run the program.
 
@@ -86,8 +86,8 @@ def log_density(
             points = dotted(points)
         if absent := [name for name in names if name not in points]:
             raise ArgumentError(
-                f"`points` lack {', '.join(f'`{name}`' for name in absent)}. Give every parameter of the target: "
-                f"{', '.join(names)}."
+                f"`points` lack {', '.join(f'`{name}`' for name in absent)}, but must contain every parameter of the "
+                f"target: {', '.join(names)}."
             )
         if isinstance(points, xr.Dataset):
             shape = {dim: points.sizes[dim] for dim in schema.SAMPLE_DIMS}
@@ -103,44 +103,44 @@ def log_density(
 
 @checks_arguments
 def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:
-    """Return a target's log density over unconstrained vectors as functions that JAX differentiates and compiles.
+    """Return a target's log density over unconstrained vectors as functions that JAX can differentiate and compile.
 
-    A Stan program is evaluated in this process by its library: inside a compiled JAX program a gradient
-    costs less than a microsecond more than Stan's automatic differentiation, and `jax.vmap` evaluates many points in
-    one call. So any sampler or optimiser written for JAX accepts any Stan program. Stan programs run on the CPU in
-    double precision.
+    A Stan program's compiled library is called in this process. Inside a compiled JAX program, a gradient takes less
+    than a microsecond longer than Stan's automatic differentiation alone, and `jax.vmap` evaluates many points in one
+    call. Any sampler or optimiser written for JAX thus works with any Stan program. They run on the CPU in float64.
 
     Parameters
     ----------
     target : Target
-        The model conditioned on data: a NumPyro model, a network or a Stan program; NumPyro is used if it has both.
+        The model conditioned on data: a NumPyro model (used if there are both), a network or a Stan program.
     progress : callable, optional
         Called with a line of text before a long computation, such as compiling a Stan program.
 
     Returns
     -------
     LogDensity
-        Its fields: `names` of the parameters; `size` of a vector; `log_density(vector)` in nats, with the Jacobian of
-        the transforms (for a Stan program with all constants, and -inf if it rejects a point); `constrain(vector)`,
-        name to value; and its inverse, `unconstrain(values)`. For a Stan program the last two have no derivatives, and
-        second derivatives of the log density use differences of gradients.
+        The density. `names` are the names of the parameters, and `size` is the length of a vector.
+        `log_density(vector)` is in nats and includes the Jacobian of the transforms; for a Stan program it includes
+        all constants, and is -inf if the program rejects a point. `constrain(vector)` maps a vector to values by name,
+        and `unconstrain(values)` is its inverse. For a Stan program these two have no derivatives, and second
+        derivatives of the log density use differences of gradients.
 
     Raises
     ------
     ValueError
-        If the target has no definition, no parameter, or a discrete one; or a Stan program meets JAX on a GPU.
+        If the target has no definition, no parameters or a discrete parameter, or is a Stan program on a GPU.
     TypeError
-        If `target` is not a Target, or JAX is in single precision and the target a Stan program.
+        If `target` is not a Target, or if JAX uses single precision and the target is a Stan program.
     StanError
-        If Stan cannot compile the program, or it rejects its data.
+        If Stan cannot compile the program, or the program rejects its data.
 
     See Also
     --------
-    log_density : at draws, on the constrained scale.
+    log_density : Evaluate the log density at draws, on the constrained scale.
 
     References
     ----------
-    The C interface of the library is BridgeStan's: Roualdes, Ward, Carpenter, Seyboldt and Axen 2023, JOSS 8(87), 5236.
+    C interface of the library, from BridgeStan: Roualdes, Ward, Carpenter, Seyboldt and Axen 2023, JOSS 8(87), 5236.
 
     Examples
     --------
@@ -168,16 +168,16 @@ def generated_quantities(
 ) -> xr.Dataset:
     """Compute transformed parameters and generated quantities of a Stan program at draws of its parameters.
 
-    With new data, these are predictions; no parameters are sampled again.
+    With new data, the results are predictions. Parameters are not sampled again.
 
     Parameters
     ----------
     target : Target
         A target with a Stan program.
     draws : DataTree or Dataset
-        A posterior or its group `posterior`, which holds every parameter with the axes `chain` and `draw`.
+        A posterior or its group `posterior`, with every parameter and the axes `chain` and `draw`.
     data : mapping or path, optional
-        New values of the data block's variables, or a JSON file of them. They replace the target's; the others stay.
+        New values for variables of the data block, or a JSON file with them. All other data stay as in the target.
     engine : {"stanli", "cmdstan"}, optional
         The library that evaluates the program; by default the interpreter if it accepts the program.
     seed : int
@@ -188,16 +188,16 @@ def generated_quantities(
     Returns
     -------
     Dataset
-        Every quantity as (chain, draw, ...); NaN if the program fails at a draw.
+        Every quantity as an array (chain, draw, ...), with NaN at draws where the program fails.
 
     Raises
     ------
     TypeError
         If an argument has the wrong type.
     ValueError
-        If the target has no Stan program, or a parameter is missing from the draws or has the wrong shape.
+        If the target has no Stan program, or if a parameter is missing from the draws or has the wrong shape.
     StanError
-        If the program does not compile, or rejects the data.
+        If the program does not compile or rejects the data.
 
     Examples
     --------
@@ -226,13 +226,14 @@ def generated_quantities(
     for name, shape in parameters.items():
         if name not in held:
             raise ArgumentError(
-                f"`draws` lack the parameter {name}. Give a posterior of this program with every parameter."
+                f"`draws` must contain every parameter of the program, but {name} is missing. Give a posterior of "
+                "this program."
             )
         array = held[name].transpose(*schema.SAMPLE_DIMS, ...).values
         if array.shape[2:] != shape:
             raise ArgumentError(
-                f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}. "
-                "Give data with which the parameters keep their shapes."
+                f"`draws` have {name} with shape {array.shape[2:]}, but with these data the program declares {shape}. "
+                "Give data that do not change the shapes of parameters."
             )
         values[name] = np.asarray(array, dtype=np.float64)
     points = library.unconstrain(library.pack(values))

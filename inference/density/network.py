@@ -1,4 +1,4 @@
-"""The log density of any target, and its evaluation at many points with a count of the evaluations."""
+"""The log density of any target, and a wrapper that evaluates it at many points and counts the evaluations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, override
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jaxtyping import Array, Float
 from numpyro.handlers import block, trace
 from numpyro.handlers import seed as seeded
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def density_of(target: Target, progress: Callable[[str], None] | None = None) -> Density:
-    """The log density of any target, by its NumPyro model if it has one, else by its Stan program."""
+    """Return the log density of any target, from its NumPyro model if it has one, else from its Stan program."""
     if target.numpyro_model is None and target.stan_program is not None:
         from .stan_vectors import StanVectors
 
@@ -40,7 +40,7 @@ def density_of(target: Target, progress: Callable[[str], None] | None = None) ->
 
 
 def numpyro_density_of(target: Target) -> NumpyroDensity:
-    """The log density of a target by its NumPyro model."""
+    """Return the log density of a target from its NumPyro model."""
     if isinstance(target, NetworkTarget):
         return NetworkDensity.of(target)
     return NumpyroDensity.of(target)
@@ -50,7 +50,7 @@ def numpyro_density_of(target: Target) -> NumpyroDensity:
 class NetworkDensity(NumpyroDensity):
     """The log density of a network, in the precision of the caller's context.
 
-    `observed` are inputs and targets that replace those of the target, such as traced arrays.
+    `observed` are inputs and outputs that replace the target's own data, for example traced arrays.
     """
 
     target: NetworkTarget
@@ -58,20 +58,20 @@ class NetworkDensity(NumpyroDensity):
 
     @classmethod
     def of(cls, target: Target) -> NetworkDensity:
-        """The density of a network; see `NumpyroDensity`."""
+        """Return the density of a network; see `NumpyroDensity`."""
         found = super().of(target)
-        assert isinstance(found, cls), "made by the class"
+        assert isinstance(found, cls), "`of` makes an object of its own class"
         return found
 
     @property
     def data(self) -> tuple[jax.Array, jax.Array]:
-        """Inputs and targets of all observations."""
+        """Inputs and outputs of all observations."""
         if self.observed is not None:
             return self.observed
         return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
 
     def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
-        """Log likelihood of each observation, of all or of some."""
+        """Return the log likelihood of every observation, or of the observations `rows`."""
         x, y = self.data if rows is None else (part[rows] for part in self.data)
         values = self.constrain(vector)
         output = self.target.model.network.apply(values, x)
@@ -86,7 +86,7 @@ class NetworkDensity(NumpyroDensity):
         return {name: site["value"] for name, site in sites.items()}
 
     def he_values(self, key: jax.Array) -> Values:
-        """Draw the first values of a network by He et al. 2015, as `Ensemble.init` describes."""
+        """Draw initial values of a network as in He et al. 2015; `Ensemble.init` describes them."""
         key_prior, key_weights = jax.random.split(key)
         values = self.prior_values(key_prior)
         model = self.target.model
@@ -102,12 +102,12 @@ class NetworkDensity(NumpyroDensity):
         return values
 
     def he_starts(self, keys: jax.Array) -> Float[Array, "start param"]:
-        """Draw unconstrained points by `he_values`, one for each key."""
+        """Draw initial points by `he_values`, unconstrained, one per key."""
         return jax.vmap(self.unconstrain)(jax.jit(jax.vmap(self.he_values))(keys))
 
     @property
     def _prior_model(self) -> Callable[[], None]:
-        """The model without its likelihood; its one observation is hidden from the density."""
+        """The model without its likelihood: its single observation is hidden from the density."""
 
         def model() -> None:
             x, y = self.target.x[:1], self.target.y[:1]
@@ -117,7 +117,7 @@ class NetworkDensity(NumpyroDensity):
 
 
 class StanNetworkValues(NumpyroValues):
-    """The density of a network by its Stan program, whose unconstrained coordinates are those of NumPyro."""
+    """The density of a network from its Stan program, which has the same unconstrained coordinates as NumPyro."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         super().__init__(target)
@@ -136,7 +136,7 @@ class StanNetworkValues(NumpyroValues):
 
     @override
     def log_likelihood(self, values: Mapping[str, Any]) -> None:
-        return None  # Stan does not separate it from the prior
+        return None  # Stan does not separate likelihood and prior.
 
 
 Points = Float[np.ndarray, "point param"]
@@ -155,7 +155,7 @@ def in_blocks(function: Callable[..., Any], *values: Any, size: int) -> Any:
 
 
 def in_double(function: Callable[..., Any], size: int | None = None) -> Callable[..., Any]:
-    """Compile a function of one point for NumPy arrays (point, ...) in double precision, in blocks."""
+    """Compile a function of one point so that it maps NumPy arrays (point, ...) in blocks, in double precision."""
     compiled = jax.jit(jax.vmap(function))
 
     def call(values: Any) -> Any:
@@ -167,10 +167,9 @@ def in_double(function: Callable[..., Any], size: int | None = None) -> Callable
 
 
 class CountedDensity:
-    """A target's log density over vectors, for NumPy, in double precision, with a count of evaluations.
+    """A target's log density over vectors, for NumPy arrays in double precision, that counts its evaluations.
 
-    `gradients` counts evaluations of the gradient, with two for a product of the Hessian with a vector, and `heights`
-    those of the log density only.
+    `gradients` counts gradients; a Hessian-vector product counts as two. `heights` counts other log densities.
     """
 
     BLOCK = 64
@@ -188,7 +187,7 @@ class CountedDensity:
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> CountedDensity:
-        """Count the evaluations of a target's log density."""
+        """Make the counting density of a target."""
         return cls(density_of(target, progress))
 
     @property
@@ -197,35 +196,35 @@ class CountedDensity:
         return self.density.size
 
     def log_density(self, points: Points) -> Heights:
-        """Log densities, -inf if not finite."""
+        """Return log densities, -inf where they are not finite."""
         self.heights += len(points)
         values = in_blocks(self._heights, points, size=self.BLOCK)
         return np.where(np.isfinite(values), values, -np.inf)
 
     def gradient(self, points: Points) -> tuple[Heights, Points]:
-        """Log densities and gradients; -inf where either is not finite."""
+        """Return log densities and gradients; the log density is -inf where either is not finite."""
         self.gradients += len(points)
         values, slopes = in_blocks(self._gradients, points, size=self.BLOCK)
         there = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
         return np.where(there, values, -np.inf), slopes
 
     def products(self, points: Points, directions: Points) -> Points:
-        """Products of the Hessian at each point with the direction in the same row."""
+        """Return the product of the Hessian at each point with the direction in the same row."""
         self.gradients += 2 * len(points)
         found: Points = in_blocks(self._products, points, directions, size=self.BLOCK)
         return found
 
     def hessian(self, point: Float[np.ndarray, " param"]) -> Float[np.ndarray, "param param"]:
-        """Second derivatives at a point."""
+        """Return the second derivatives at a point."""
         found = self.products(np.tile(point, (self.size, 1)), np.eye(self.size))
         return (found + found.T) / 2
 
     def constrain(self, points: Points) -> dict[str, np.ndarray]:
-        """Values (point, ...) of the variables."""
+        """Return values (point, ...) of the variables."""
         found: dict[str, np.ndarray] = in_blocks(self._constrain, points, size=self.BLOCK)
         return found
 
     def quantities(self, points: Points) -> dict[str, np.ndarray]:
-        """Values (point, ...) of the variables and derived quantities."""
+        """Return values (point, ...) of the variables and derived quantities."""
         found: dict[str, np.ndarray] = in_blocks(self._quantities, points, size=self.BLOCK)
         return found

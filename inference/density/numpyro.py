@@ -1,6 +1,6 @@
 """The log density of a NumPyro model, over vectors and over values.
 
-In a vector, variables are in the order of their names. If all charts are NumPyro's, so is the log density.
+In a vector, variables are sorted by name. If all charts are NumPyro's, the log density equals NumPyro's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jaxtyping import Array, Float
 from numpyro.distributions import Delta, ImproperUniform, MaskedDistribution, Unit
 from numpyro.handlers import seed as seeded
@@ -40,27 +40,25 @@ from ..contracts.density import Rows, Terms, Values, Vector
 from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
-_TOGETHER = 8  # starts searched at a time, so that one compiled search serves any number of chains
-_AT_LEAST = (
-    32  # minimum number of points per evaluation, so that one compiled function also handles fewer
-)
-_NUMBERS = 2**18  # maximum of the numbers in these points
+_TOGETHER = 8  # Starts searched at once; one compiled search thus serves any number of chains.
+_AT_LEAST = 32  # Minimum number of points per evaluation; fewer points are padded to it.
+_NUMBERS = 2**18  # Maximum number of array entries in these points.
 
 FIXED = ("param", "mutable", "plate")
-"""Types of sites that are not variables, and are fixed at their values in the first run."""
+"""Types of sites that are not variables; they are fixed at their values in the first run."""
 
 
 def require_numpyro(target: Target) -> Callable[[], None]:
     """Return the target's NumPyro model; raise ValueError if it has none."""
     if target.numpyro_model is None:
         raise ArgumentError(
-            f"The target {target.name!r} has no NumPyro model. Use engine='stanli' or 'cmdstan'."
+            f"`target` {target.name!r} has no NumPyro model. Use engine='stanli' or engine='cmdstan'."
         )
     return _Dotted(target.numpyro_model)
 
 
 class _Dotted(Messenger):
-    """Renames sites and plates as files store them, with a dot for every slash of a scope or a module."""
+    """A handler that renames sites and plates as in files: slashes of scopes and modules become dots."""
 
     def __enter__(self) -> None:
         super().__enter__()
@@ -68,7 +66,7 @@ class _Dotted(Messenger):
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Rename the site."""
-        if msg["type"] == "control_flow":  # its functions run apart from these handlers
+        if msg["type"] == "control_flow":  # Its functions run outside these handlers.
             own = (callable(a) and jax.tree_util.all_leaves([a]) for a in msg["args"])
             msg["args"] = tuple(
                 _Dotted(a) if f else a for a, f in zip(msg["args"], own, strict=True)
@@ -78,18 +76,18 @@ class _Dotted(Messenger):
             if self.given.setdefault(msg["name"], name) != name:
                 raise ArgumentError(
                     f"The model has two sites, {self.given[msg['name']]} and {name}, that would both be stored as "
-                    f"{msg['name']}, because a slash becomes a dot. Rename one."
+                    f"{msg['name']}, because slashes become dots. Rename one of them."
                 )
         if frames := msg.get("cond_indep_stack"):
             msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
 
 
 def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the sites of the target's NumPyro model, from one run of it.
+    """Run the target's NumPyro model once and return its sites.
 
-    The run is traced, which is faster than compiling each operation. The value of a site is then a `ShapeDtypeStruct`,
-    except for fixed types and, with `data`, for observed sites. A model that computes these, or its supports, is run
-    without tracing.
+    JAX traces the run, which is faster than compiling each operation. The value of a site is then a
+    `ShapeDtypeStruct`, except for fixed types and, with `data`, for observed sites. If a model computes such values or
+    its supports, it is run without tracing.
     """
     model = require_numpyro(target)
     run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
@@ -102,24 +100,24 @@ def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]
                 site["support"] = site["fn"].support
 
     try:
-        with suppress(jax.errors.JAXTypeError):  # the model decides something by its values
+        with suppress(jax.errors.JAXTypeError):  # The model branches on values.
             jax.eval_shape(record)
             if _without_tracers(sites, data):
                 return sites
         sites.clear()
         record()
-    except AssertionError as error:  # NumPyro's own, for two sites of one name
+    except AssertionError as error:  # NumPyro raises it if two sites have the same name.
         raise ArgumentError(
-            f"`target` {target.name!r} has a NumPyro model that does not run: {error}."
+            f"`target` {target.name!r} has a NumPyro model that fails: {error}."
         ) from error
     return sites
 
 
 def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
-    """Replace traced values by shapes; return whether all necessary values are known."""
+    """Replace traced values by their shapes, and return whether all necessary values are known."""
     for site in sites.values():
         value, tracers = site["value"], jax.tree.leaves(site.get("support"))
-        if site["type"] == "plate" and len(value) == site["args"][0]:  # all of it, in order
+        if site["type"] == "plate" and len(value) == site["args"][0]:  # A whole plate, in order.
             value = jnp.asarray(np.arange(len(value)), value.dtype)
         elif site["type"] in FIXED or (data and is_observation(site)):
             tracers += jax.tree.leaves(value)
@@ -132,18 +130,18 @@ def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
 
 
 def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
-    """Reject a model with a plate that selects random rows at every run."""
+    """Reject a model with a plate that selects random rows on every run."""
     for name, site in sites.items():
         if site["type"] == "plate" and len(site["value"]) != site["args"][0]:
             part, rows = len(site["value"]), site["args"][0]
             raise ArgumentError(
-                f"`target` {target.name!r} selects {part} random rows of the {rows} of plate {name} "
-                "(`subsample_size`), but a posterior needs all of them. Leave `subsample_size` out."
+                f"`target` {target.name!r} selects {part} of {rows} rows of plate {name} at random "
+                "(`subsample_size`), but a posterior needs all rows. Leave `subsample_size` out."
             )
 
 
 def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
-    """Check whether `obs_mask` made a variable for the missing values of a site."""
+    """Return whether `obs_mask` made this variable for the missing values of a site."""
     own = name.removesuffix("_unobserved")
     return (
         own != name and own in sites and is_observation(sites.get(f"{own}_observed", {"type": ""}))
@@ -151,7 +149,7 @@ def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
 
 
 class _Keys(Messenger):
-    """Records whether a model requests random keys by `numpyro.prng_key`, and provides one if no handler does."""
+    """A handler that records whether a model calls `numpyro.prng_key`, and provides a key if no other handler does."""
 
     asked = False
 
@@ -166,9 +164,9 @@ class _Keys(Messenger):
 
 
 class _Imputing(Messenger):
-    """Restores the whole prior of variables made by `obs_mask`.
+    """A handler that restores the whole prior of variables made by `obs_mask`.
 
-    NumPyro masks observed entries, which then have no density and drift away.
+    NumPyro masks observed entries; without a density, they would drift away.
     """
 
     def __init__(self, fn: Callable[[], None], names: Collection[str]) -> None:
@@ -182,12 +180,12 @@ class _Imputing(Messenger):
 
 
 def is_variable(site: Mapping[str, Any]) -> bool:
-    """Check whether a site holds a variable."""
+    """Return whether a site is a variable."""
     return bool(site["type"] == "sample" and not site["is_observed"])
 
 
 def is_observation(site: Mapping[str, Any]) -> bool:
-    """Check whether a site holds data; a site of `numpyro.factor` does not."""
+    """Return whether a site is observed data; a site of `numpyro.factor` is not."""
     if site["type"] != "sample" or not site["is_observed"]:
         return False
     return not isinstance(_innermost(site["fn"]), Unit)
@@ -195,12 +193,14 @@ def is_observation(site: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NumpyroDensity(Coordinates):
-    """The log density of a target by its NumPyro model; made by `of`."""
+    """The log density of a target from its NumPyro model, constructed by `of`."""
 
     target: Target
-    model: Callable[[], None]  # the target's model, with everything fixed except variables
-    charts: dict[str, Chart]  # chart of each variable
-    replayed: bool  # whether values need another run: derived quantities, or supports that depend on variables
+    model: Callable[[], None]  # The target's model, with everything fixed except its variables.
+    charts: dict[str, Chart]  # Chart of each variable.
+    replayed: (
+        bool  # whether values need a run of the model: for derived quantities or dependent supports
+    )
 
     @classmethod
     def of(cls, target: Target) -> NumpyroDensity:
@@ -216,21 +216,21 @@ class NumpyroDensity(Coordinates):
             support = site["support"]
             if support.is_discrete:
                 raise ArgumentError(
-                    f"`target` {target.name!r} has the discrete variable {name}, which has no gradient. State the "
-                    "model with the sum over its values (`numpyro.factor`)."
+                    f"`target` {target.name!r} has the discrete variable {name}, which has no gradient. Sum over its "
+                    "values in the model (`numpyro.factor`)."
                 )
             if isinstance(_innermost(site["fn"]), Delta):
                 raise ArgumentError(
                     f"`target` {target.name!r} has the variable {name} with a Delta distribution, which has no "
-                    "density. State its value with `numpyro.deterministic`."
+                    "density. Use `numpyro.deterministic` for its value."
                 )
             charts[name] = Bijection(support, np.shape(site["value"]))
-            # NumPyro's rule for bounds that may depend on other variables.
+            # Follow NumPyro's rule for bounds that may depend on other variables.
             bounds = [getattr(support, side, 0) for side in ("lower_bound", "upper_bound")]
             replayed |= not all(isinstance(bound, int | float) for bound in bounds)
         if not charts:
             raise ArgumentError(
-                f"`target` {target.name!r} has a NumPyro model without a variable, so there is nothing to infer."
+                f"`target` {target.name!r} has a NumPyro model without variables, so there is nothing to infer."
             )
         stored = {
             name: site["value"]
@@ -246,14 +246,14 @@ class NumpyroDensity(Coordinates):
         density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
         if keys.asked and density._changes_with_keys:
             raise ArgumentError(
-                f"`target` {target.name!r} draws random numbers by `numpyro.prng_key` that change its log density. "
-                "Draw them by `numpyro.sample`, or outside the model."
+                f"`target` {target.name!r} draws random numbers with `numpyro.prng_key` that change its log density. "
+                "Draw them with `numpyro.sample`, or outside the model."
             )
         return density
 
     @property
     def _changes_with_keys(self) -> bool:
-        """Check whether the model's own random keys change the log density; some models only initialise with them."""
+        """Return whether the model's own random keys change the log density; some only initialise with them."""
         point = self.unravel(jnp.asarray(np.random.default_rng(0).uniform(-1, 1, self.size)))
 
         def at(key: jax.Array) -> jax.Array:
@@ -264,7 +264,7 @@ class NumpyroDensity(Coordinates):
 
     @property
     def order(self) -> Sequence[str]:
-        """The variables in the order of the vector: sorted by name, as in NumPyro."""
+        """Names of the variables in the order of the vector: sorted, as in NumPyro."""
         return sorted(self.charts)
 
     def constrain(self, vector: Vector) -> Values:
@@ -272,14 +272,14 @@ class NumpyroDensity(Coordinates):
         return self.quantities(self.unravel(vector), derived=False)
 
     def quantities(self, coordinates: Values, *, derived: bool = True) -> Values:
-        """Return the value of every variable, and if `derived`, of the model's deterministic sites."""
+        """Return the value of every variable and, if `derived`, of the model's deterministic sites."""
         if self.replayed and self._has_own_charts:
             more = {"return_deterministic": derived}
             return constrain_fn(self.model, (), {}, coordinates, **more)
         return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
-        """Return the vector of values."""
+        """Return the vector of the given values."""
         own = dotted(values)
         return self.ravel({n: c.inverse(jnp.asarray(own[n])) for n, c in self.charts.items()})
 
@@ -312,31 +312,31 @@ class NumpyroDensity(Coordinates):
         if rows is not None:
             raise ArgumentError(
                 f"`rows` are given, but {self.target.name!r} is not a network. For other models, onebasin does not "
-                "know which part of the density belongs to which observation. Use None for all data."
+                "know which terms of the density belong to which observation. Use `rows=None` for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)
         return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
 
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
-        """Find points with a finite log density and gradient, uniform within +-radius, one per key."""
+        """Find one point per key with a finite log density and gradient, uniform within +-radius."""
         number = len(keys)
-        # Pad the keys, since each number of keys is compiled separately.
+        # Pad the keys, because each number of keys would be compiled separately.
         rows = np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)
         points, found = self._search(keys_at(keys, rows), radius)
         # If JAX traces this call, the caller checks the points.
         if not isinstance(found, jax.core.Tracer) and not found.all():
-            with suppress(RuntimeError):  # NumPyro's call warns of data outside a site's support
+            with suppress(RuntimeError):  # This call warns of data outside a site's support.
                 initialize_model(keys, self.model, init_strategy=init_to_uniform(radius=radius))
             raise no_start(self.target.name, f"{TRIES} points were tried")
         return points[:number]
 
     @cached_property
     def _search(self) -> Callable[[jax.Array, float], tuple[jax.Array, jax.Array]]:
-        """NumPyro's search for starting points, compiled; it also returns whether they were found."""
+        """NumPyro's compiled search for starting points; it also returns which were found."""
 
         @partial(jax.jit, static_argnums=1)
         def search(keys: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
-            # In the order of the model, in which NumPyro draws them; only their shapes are used.
+            # NumPyro draws in the order of the model. Only the shapes of these arrays are used.
             like = {name: jnp.zeros(chart.shape) for name, chart in self.charts.items()}
             strategy = init_to_uniform(radius=radius)
             (points, *_), found = find_valid_initial_params(
@@ -347,7 +347,7 @@ class NumpyroDensity(Coordinates):
         return search
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
-        """Convert values on the constrained scale to a vector, in the precision of the caller's context."""
+        """Convert constrained values to a vector, in the precision of the caller's context."""
         start = check_names(start, self.names)
         coordinates = {}
         for name, chart in self.charts.items():
@@ -357,14 +357,14 @@ class NumpyroDensity(Coordinates):
             coordinates[name] = chart.inverse(value)
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
-                    f"`start` gives {name} a value that is not finite or outside its support ({chart.support}). A mean "
-                    "of constrained draws can lie outside; project it first."
+                    f"`start` gives {name} a value that is not finite or lies outside its support ({chart.support}). "
+                    "The mean of constrained draws can lie outside the support: project it first."
                 )
         return self.ravel(coordinates)
 
     @property
     def _prior_model(self) -> Callable[[], None]:
-        """A model with the prior of `model`."""
+        """A model that has the same prior as `model`."""
         return self.model
 
     @property
@@ -373,7 +373,7 @@ class NumpyroDensity(Coordinates):
 
 
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
-    """Return a value of a variable with an improper prior, from which NumPyro cannot draw."""
+    """Return a value for a variable with an improper prior, from which NumPyro cannot draw."""
     improper = isinstance(_innermost(site.get("fn")), ImproperUniform)
     return init_to_uniform(site) if improper else None
 
@@ -386,24 +386,24 @@ def _innermost(fn: Any) -> Any:
 
 
 def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> list[jax.Array]:
-    """Return summed log densities of observed sites, or of the others."""
+    """Return the summed log density of each observed site, or of each other site."""
     log_probs, sites = compute_log_probs(model, (), {}, values)
     return [v for name, v in log_probs.items() if bool(sites[name]["is_observed"]) == observed]
 
 
 class NumpyroValues:
-    """A target's density on the constrained scale, without the Jacobian of any chart: a `ValueDensity`."""
+    """A `ValueDensity` from NumPyro: a target's density on the constrained scale, without Jacobians."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         del progress
         self.density = NumpyroDensity.of(target)
-        # Once: new functions would compile again.
+        # Compile only once per object.
         self._compiled = jax.jit(jax.vmap(self._one))
         self._constrain = jax.jit(jax.vmap(self.density.constrain))
 
     @property
     def _least(self) -> int:
-        """Minimum number of points to evaluate together."""
+        """Minimum number of points per evaluation."""
         return max(1, min(_AT_LEAST, _NUMBERS // self.density.size))
 
     @property
@@ -413,14 +413,14 @@ class NumpyroValues:
 
     @cached_property
     def derived(self) -> tuple[str, ...]:
-        """The model's deterministic sites; none for a network, whose symmetry follows from its architecture."""
+        """Names of the model's deterministic sites; none for networks, whose symmetry follows from the architecture."""
         if self.density.target.is_network:
             return ()
         return tuple(self.derived_at(self.points(1, 0), 0))
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
         """Return the derived quantities at points (point, ...)."""
-        del seed  # a model's draws all have names
+        del seed  # All random numbers of a model are named sites.
         return self._at(values)[1]
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
@@ -438,11 +438,11 @@ class NumpyroValues:
         raise no_point(self.density.target.name, TRIES * len(vectors))
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
-        """Log density at points (point, ...); -inf outside the support."""
+        """Return the log density at points (point, ...); -inf outside the support."""
         return self._at(values)[0]
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"] | None:
-        """Log likelihood of all data at points (point, ...)."""
+        """Return the log likelihood of all data at points (point, ...)."""
         model = self.density.model
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
         return np.asarray(total(dict(values)))
@@ -454,7 +454,7 @@ class NumpyroValues:
         return {**log_probs, **inside}
 
     def _at(self, values: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return log densities and derived quantities; a few points are padded to the compiled number."""
+        """Return log densities and derived quantities; pad small numbers of points to the compiled number."""
         count = len(next(iter(values.values())))
         rows = np.minimum(np.arange(max(count, self._least if count else 0)), count - 1)
         density, derived = self._compiled({n: np.asarray(values[n])[rows] for n in self.names})

@@ -1,4 +1,4 @@
-"""The log density of a Stan program at given values of its parameters, by its library in this process."""
+"""The log density of a Stan program at values of its parameters, computed by its library in this process."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from .start import RADIUS, TRIES, no_point
 
 
 def stan_density(target: Target, progress: Callable[[str], None] | None = None) -> ValueDensity:
-    """Return the density of a target by its Stan definition; a network's needs JAX."""
+    """Return the density of a target from its Stan definition; a network's density needs JAX."""
     if target.is_network:
         from .network import StanNetworkValues
 
@@ -26,7 +26,7 @@ def stan_density(target: Target, progress: Callable[[str], None] | None = None) 
 
 
 class StanDensity:
-    """The density of a target on the constrained scale, without the Jacobian, and like CmdStan up to a constant."""
+    """The density of a target on the constrained scale: without the Jacobian and, as in CmdStan, up to a constant."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         self.target = target
@@ -38,12 +38,12 @@ class StanDensity:
         self.derived = tuple(n for n in everything if n not in self.names)
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """Return the derived quantities at points (point, ...); `seed` is that of `_rng` functions."""
+        """Return the derived quantities at points (point, ...); `seed` is for `_rng` functions."""
         library = self.library
         everything = {"include_tp": True, "include_gq": True}
         points = self._points(values)
         if np.isnan(library.constrain(points)).any():
-            raise StanRunError(f"{self.target.name} rejects a point.")
+            raise StanRunError(f"The Stan program of {self.target.name!r} rejects a point.")
         rows = [
             library.constrain(point, generator=library.generator(seed), **everything)
             for point in points
@@ -52,22 +52,22 @@ class StanDensity:
         return {name: named[name] for name in self.derived}
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
+        """Draw points, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
         rng = np.random.default_rng(seed)
         vectors = np.stack([self._point(rng) for _ in range(count)])
         return self.library.unpack(self.library.constrain(vectors))
 
     def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
-        """Log density at points (point, ...), up to a constant; -inf outside the support."""
+        """Return the log density at points (point, ...), up to a constant; -inf outside the support."""
         vectors = self._points(values)
         found = self.library.log_density(vectors, jacobian=False)
         return np.where(np.isnan(vectors).any(axis=1), -np.inf, found)
 
     def log_likelihood(self, values: Mapping[str, Any]) -> None:
-        """None, as Stan does not separate the likelihood from the prior."""
+        """Return None, because Stan does not separate the likelihood from the prior."""
 
     def _points(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Unconstrained vectors (point, param); NaN outside the support."""
+        """Return unconstrained vectors (point, param); NaN outside the support."""
         return self.library.unconstrain(self.library.pack({n: values[n] for n in self.names}))
 
     def _point(self, rng: np.random.Generator) -> np.ndarray:

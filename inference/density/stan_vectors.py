@@ -1,12 +1,12 @@
-"""The log density of a Stan program over vectors, by its library in this process, for JAX.
+"""The log density of a Stan program over vectors, for JAX, computed by its library in this process.
 
-It has the interface of a NumPyro model's density (`numpyro.NumpyroDensity`). A vector has the coordinates of each
-parameter in the program's order, in Stan's charts except for simplexes whose weights are exchangeable, which use
+The interface is that of a NumPyro model's density (`numpyro.NumpyroDensity`). A vector has the coordinates of the
+parameters in the program's order. They are Stan's, except for simplexes with exchangeable weights, which use
 `charts.Softmax`. Stan does not separate the prior from the likelihood: `log_likelihood` is the whole log density, and
 `log_prior` is 0.
 
 Compiled programs call the library without Python, with several points per call, as XLA calls `stan/native/calls.c`. A
-callback to Python would take hundreds of microseconds and Python's lock, such a call takes less than one.
+callback to Python would need Python's lock and take hundreds of microseconds; such a call takes less than one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 CALLS = ("density", "gradient", "product", "constrain", "unconstrain")
-"""Names of the custom calls, without `onebasin_`."""
+"""Names of the custom calls, without the prefix `onebasin_`."""
 
 Point = Float[Array, "*lead param"]
 
 
 class StanCalls:
-    """The functions of a program's library for JAX, which keep the library open."""
+    """JAX functions that call a program's library and keep it open."""
 
     def __init__(self, library: StanLibrary) -> None:
         _register()
@@ -53,16 +53,16 @@ class StanCalls:
         self.log_density, self.log_density_gradient = self._differentiable()
 
     def constrain(self, point: Point, *, derived: bool) -> Float[Array, "*lead value"]:
-        """Values of the parameters, or of everything that the program declares after its data, as one vector.
+        """Return one vector of the parameters or, if `derived`, of everything that the program declares after its data.
 
-        Random numbers of generated quantities follow from the point: the same point has the same.
+        The random numbers of generated quantities depend only on the point.
         """
         shape = (*point.shape[:-1], self.counts[derived])
         results = jax.ShapeDtypeStruct(shape, point.dtype)
         return _call("constrain", self._values[derived], results, point)
 
     def unconstrain(self, values: Float[Array, "*lead value"]) -> Point:
-        """The point of values of the parameters; NaN if they are outside of their support."""
+        """Return the unconstrained point of these parameter values; NaN outside their support."""
         shape = (*values.shape[:-1], self.library.dim)
         results = jax.ShapeDtypeStruct(shape, values.dtype)
         return _call("unconstrain", self._values[False], results, values)
@@ -71,7 +71,7 @@ class StanCalls:
         return np.int64(keep(load_for_xla(), entry, self))
 
     def _differentiable(self) -> tuple[Callable[[Point], Any], Callable[[Point], Any]]:
-        """Log density (...), and the same with its gradient (..., param): a single call computes both."""
+        """Functions for the log density (...), and for it with its gradient (..., param), in a single call."""
 
         @jax.custom_jvp
         def density(point: Point) -> jax.Array:
@@ -102,11 +102,11 @@ class StanCalls:
 
 
 def check_double(array: jax.Array | None = None) -> None:
-    """Reject single precision, in which a Stan program has no log density."""
+    """Reject single precision, because Stan computes only in double precision."""
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
         raise ArgumentTypeError(
-            "A Stan program's log density is computed in double precision, and JAX is in single here: use "
-            "dtype='float64', or jax.config.update('jax_enable_x64', True) before arrays are made."
+            "A Stan program's log density needs double precision, but JAX uses single precision here. Use "
+            "dtype='float64', or call jax.config.update('jax_enable_x64', True) before you create arrays."
         )
 
 
@@ -127,16 +127,16 @@ def _register() -> None:
 
 @dataclass(frozen=True, eq=False)
 class StanVectors(Coordinates):
-    """The density of a target by its Stan program; made by `of`."""
+    """The density of a target from its Stan program, constructed by `of`."""
 
     target: Target
     calls: StanCalls
-    own: Mapping[str, StanChart]  # Stan's chart of each parameter
-    charts: Mapping[str, Chart | StanChart]  # the charts of vectors
+    own: Mapping[str, StanChart]  # Stan's chart of each parameter.
+    charts: Mapping[str, Chart | StanChart]  # The charts of vectors.
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:
-        """The density of a target."""
+        """Return the density of a target."""
         from onebasin.stan.library import open_library
         from onebasin.stan.program import definition
         from onebasin.stan.run import check_variables
@@ -164,15 +164,15 @@ class StanVectors(Coordinates):
         return cls(target, calls, own, own)
 
     def constrain(self, vector: Vector) -> Values:
-        """Value of every parameter."""
+        """Return the value of every parameter."""
         return self._values(vector, derived=False)
 
     def quantities(self, coordinates: Values) -> Values:
-        """Value of every parameter and derived quantity."""
+        """Return the value of every parameter and derived quantity."""
         return self._values(self.ravel(coordinates), derived=True)
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
-        """The vector of values; NaN outside the support."""
+        """Return the vector of the given values; NaN outside the support."""
         given = {name: jnp.asarray(values[name]) for name in self.own}
         flat = jnp.concatenate([jnp.ravel(value.T) for value in given.values()])
         point = self.calls.unconstrain(flat)
@@ -185,30 +185,30 @@ class StanVectors(Coordinates):
         return self.ravel(coordinates)
 
     def log_density(self, vector: Vector) -> Float[Array, ""]:
-        """Log prior plus log likelihood of all data, with all constants; -inf if the program rejects."""
+        """Return the log prior plus log likelihood of all data, with all constants; -inf if the program rejects."""
         point, correction = self._in_stan(vector)
         density: jax.Array = self.calls.log_density(point)
         return density if correction is None else density + correction
 
     def log_density_at(self, coordinates: Values) -> Float[Array, ""]:
-        """The log density at the coordinates of every parameter."""
+        """Return the log density at the coordinates of every parameter."""
         return self.log_density(self.ravel(coordinates))
 
     def log_prior(self, vector: Vector) -> Float[Array, ""]:
-        """Zero, as `log_likelihood` is the whole log density."""
+        """Return zero, because `log_likelihood` is the whole log density."""
         return jnp.zeros((), vector.dtype)
 
     def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
-        """The log density, as one term."""
+        """Return the log density as one term."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is a Stan program, whose density is not separated by "
-                "observation. Use None for all data."
+                f"`rows` are given, but {self.target.name!r} is a Stan program, which does not separate its density "
+                "by observation. Use `rows=None` for all data."
             )
         return self.log_density(vector)[None]
 
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
-        """For each key, the first of several points with a finite log density and gradient, as `NumpyroDensity`."""
+        """Find one point per key with a finite log density and gradient, as in `NumpyroDensity`."""
 
         def one(key: jax.Array) -> Vector:
             for number in range(TRIES):
@@ -222,14 +222,14 @@ class StanVectors(Coordinates):
         return jnp.stack([one(key) for key in keys])
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
-        """Unconstrain natural values given by the user, as `NumpyroDensity`."""
+        """Convert constrained values given by the user to a vector, as in `NumpyroDensity`."""
         start = check_names(start, self.names)
         given = {n: shaped(n, chart.event_shape, start[n]) for n, chart in self.own.items()}
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():
             raise ArgumentError(
-                "`start` has a value that is not finite or violates its constraint in the program. A mean of "
-                "constrained draws can lie outside, so project it first."
+                "`start` has a value that is not finite or violates its constraint in the program. The mean of "
+                "constrained draws can violate a constraint: project it first."
             )
         return vector
 
@@ -239,13 +239,13 @@ class StanVectors(Coordinates):
         return _split(flat, library.variables(include_tp=derived, include_gq=derived))
 
     def _in_stan(self, vector: Vector) -> tuple[jax.Array, jax.Array | None]:
-        """Return Stan's vector, and the difference of the log density from Stan's if charts differ."""
+        """Return Stan's vector and, if charts differ, the difference between this log density and Stan's."""
         parts, corrections = [], []
         coordinates = self.unravel(vector)
         for name, chart in self.charts.items():
             z, own = coordinates[name], self.own[name]
             if not isinstance(chart, StanChart):
-                assert own.simplex is not None, "only simplexes get another chart"
+                assert own.simplex is not None, "only simplexes use another chart"
                 value = chart.forward(z)
                 y = own.simplex.inverse(value)
                 corrections.append(
@@ -261,11 +261,11 @@ class StanVectors(Coordinates):
 
 
 Density = NumpyroDensity | StanVectors
-"""The log density of a target over vectors, by either of its definitions."""
+"""The log density of a target over vectors, from either of its definitions."""
 
 
 def _split(flat: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Arrays from the numbers of all variables, of which Stan goes through each column by column."""
+    """Split the numbers of all variables into arrays; Stan stores each array column by column."""
     values, first = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))

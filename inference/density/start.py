@@ -1,4 +1,4 @@
-"""Checks of starting points, and errors about them, for both densities."""
+"""Checks of starting points and errors about them, for NumPyro models and Stan programs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,12 @@ import numpy as np
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.text import dotted
 
-TRIES = 100  # Points tried for a start, as in Stan.
-RADIUS = 2.0  # Points at which a symmetry is tried are uniform within +-RADIUS in the unconstrained space.
+TRIES = 100  # Maximum number of points tried for a start, as in Stan.
+RADIUS = 2.0  # Symmetries are checked at points uniform within +-RADIUS in the unconstrained space.
 
 
 def no_start(name: str, reason: str) -> InferenceError:
-    """Return the error that a chain or a fit has no starting point."""
+    """Return the error for a chain or a fit that has no starting point."""
     return InferenceError(
         f"No starting point with a finite log density was found for {name!r} ({reason}). Check the data and the prior, "
         "or lower `init_radius`."
@@ -21,7 +21,7 @@ def no_start(name: str, reason: str) -> InferenceError:
 
 
 def no_point(name: str, tried: int) -> InferenceError:
-    """Return the error that a symmetry cannot be tried at any point."""
+    """Return the error for a symmetry that cannot be checked at any point."""
     return InferenceError(
         f"No point with a finite log density was found for {name!r} among {tried} points within +-{RADIUS:g} in the "
         "unconstrained space. Check the data and the prior."
@@ -29,7 +29,7 @@ def no_point(name: str, tried: int) -> InferenceError:
 
 
 def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> Mapping[str, Any]:
-    """Check that a start has exactly the expected variables."""
+    """Check that a start has exactly the expected variables, and return it."""
     start = dotted(start)
     missing = [name for name in expected if name not in start]
     unknown = [name for name in start if name not in expected]
@@ -47,6 +47,6 @@ def shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:
     values = np.asarray(start, np.float64)
     if values.shape != shape:
         raise ArgumentError(
-            f"`start` has {name} of shape {values.shape}, but the target has {shape}."
+            f"`start` has {name} with shape {values.shape}, but the target needs {shape}."
         )
     return values

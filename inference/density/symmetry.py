@@ -1,8 +1,8 @@
 """Check a declared symmetry on the target's log density, at random points and at draws.
 
-Derived quantities (transformed parameters, generated quantities, deterministic sites) are computed at points and at the
-moved points. One that a block names must move as the block says. One that changes and that no block names stays behind
-when draws are aligned. Quantities with random numbers differ for another seed and cannot be compared.
+Derived quantities (transformed parameters, generated quantities, deterministic sites) are computed at the original and
+the moved points. A quantity that a block names must move as the block says. A quantity that changes but that no block
+names is not relabelled when draws are aligned. Quantities that depend on the seed cannot be compared.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ..contracts.method import ValueDensity, defined_by, density_by
 
 Arrays = dict[str, np.ndarray]
 
-AGREEMENT = 1e-6  # Largest relative difference that counts as rounding.
-SEEDS = 5  # Seeds tried before a quantity counts as free of random numbers.
+AGREEMENT = 1e-6  # Largest relative difference that counts as rounding error.
+SEEDS = 5  # Number of seeds tried before a quantity counts as deterministic.
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Derived:
 
     density: ValueDensity
     points: Arrays
-    values: Arrays  # empty if they cannot be computed
-    random: tuple[str, ...]  # those with random numbers
+    values: Arrays  # Empty if they cannot be computed.
+    random: tuple[str, ...]  # Names of quantities with random numbers.
     seed: int
 
     @classmethod
     def at(cls, density: ValueDensity, points: Arrays, seed: int) -> Derived:
-        """Compute them, if the engine can."""
+        """Compute the derived quantities if the engine can."""
         try:
             values = density.derived_at(points, seed) if density.derived else {}
             again = density.derived_at(points, seed + 1) if values else {}
@@ -75,7 +75,7 @@ class Derived:
                 yield name, float(np.nanmax(np.abs(found - moved[name])))
 
     def is_random(self, name: str) -> bool:
-        """Check whether a quantity differs for another seed."""
+        """Return whether a quantity differs between seeds."""
         seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
         return any(
             not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
@@ -88,25 +88,25 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def is_close(a: np.ndarray, b: np.ndarray) -> bool:
-    """Check whether values of a derived quantity are equal up to rounding."""
+    """Return whether values of a derived quantity are equal up to rounding."""
     size = np.maximum(np.abs(a), np.abs(b))
     finite = size[np.isfinite(size)]
     slack = AGREEMENT * (finite.max() if finite.size else 0.0)
     return bool(np.allclose(a, b, rtol=0.0, atol=slack, equal_nan=True))
 
 
-MOST_EXTREMES = 12  # Most draws added for their largest or smallest values.
+MOST_EXTREMES = 12  # Maximum number of draws added because of extreme values.
 
 
 def spread_draws(
     tree: Posterior, names: Sequence[str], count: int, moved: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Choose evenly spaced draws, name to array (point, ...), and those with extreme values of variables in `moved`."""
+    """Choose evenly spaced draws, and draws with extreme values of `moved` variables: name to array (point, ...)."""
     held = as_view(tree, "draws").posterior
     absent = [name for name in names if name not in held]
     if absent:
         raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}, which the target's density needs; they have "
+            f"`draws` must contain {', '.join(absent)}, which the target's density needs. They contain only "
             f"{', '.join(map(str, held.data_vars))}."
         )
     arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
@@ -115,7 +115,7 @@ def spread_draws(
     chosen = np.linspace(0, total - 1, min(count, total)).round().astype(int).tolist()
     for name in dict.fromkeys(moved):
         if name in arrays and arrays[name].size and len(chosen) < count + MOST_EXTREMES:
-            # The smallest and the largest value of every draw, read in pieces.
+            # Find the smallest and the largest value of every draw, chain by chain.
             reach = [
                 (flat.min(axis=1), flat.max(axis=1))
                 for chain in arrays[name]
@@ -131,30 +131,30 @@ def spread_draws(
 
 Values = dict[str, np.ndarray]
 
-ELEMENTS_A_DRAW = 3  # Elements that move every draw, as one may keep the part that differs.
-TRIES = 20  # Random elements tried to find one that moves something.
+ELEMENTS_A_DRAW = 3  # Elements per draw: a single one may leave the asymmetric entries in place.
+TRIES = 20  # Maximum number of random elements tried to find one that moves something.
 TOLERANCE = 1e-8  # Nats, in addition to rounding.
 DERIVED_AT = 4  # Points at which derived quantities are computed.
 
 
 class SymmetryError(InferenceError):
-    """A declared symmetry that the log density, or a derived quantity, does not have.
+    """Error about a declared symmetry that the log density or a derived quantity does not have.
 
     Parameters
     ----------
     message : str
         The message of the error.
     difference : float
-        See Attributes.
+        The largest change; see Attributes.
     reason : str
-        The finding without advice; by default the message.
+        The message without its advice; by default the whole message.
 
     Attributes
     ----------
     difference : float
-        The largest change: of the log density in nats, or of a derived quantity in its unit.
+        The largest change of the log density in nats, or of a derived quantity in its unit.
     reason : str
-        The finding without advice.
+        The message without its advice.
 
     Examples
     --------
@@ -174,20 +174,20 @@ class SymmetryError(InferenceError):
 
 @dataclass(frozen=True, repr=False)
 class SymmetryCheck(Shown):
-    """The result of a check.
+    """The result of `check_symmetry`.
 
     Attributes
     ----------
     differences : tuple of float
-        For each block, the largest change of the log density in nats by random elements; for a `Rescalable` block,
-        of the log likelihood. NaN if it is unknown: Stan does not separate the likelihood, rounding hides a change, or
-        no density is finite.
+        For each block, the largest change of the log density under random elements, in nats; for a `Rescalable` block,
+        of the log likelihood. NaN if the change is unknown, because Stan does not separate the likelihood, rounding
+        hides a change, or no density is finite.
     points : int
         Number of points tried.
     evidence : Evidence
-        The result as in a posterior's attribute `symmetry_evidence`, with what was not checked.
+        The result as in a posterior's attribute `symmetry_evidence`, including quantities that were not checked.
     symmetry : Symmetry
-        The blocks that were tried.
+        The blocks that were checked.
     """
 
     differences: tuple[float, ...]
@@ -196,14 +196,14 @@ class SymmetryCheck(Shown):
     symmetry: Symmetry = ()
 
     def _card(self) -> Card:
-        """Show the answer, a line for each block, and what was not checked."""
+        """Show the answer, one line per block, and whatever could not be checked."""
         if not self.differences:
-            nothing = Words("So there is nothing to check.")
+            nothing = Words("There is nothing to check.")
             return Card("No symmetry is declared", (nothing,))
         parts: list[CardPart] = []
         known = [difference for difference in self.differences if not math.isnan(difference)]
         if known:
-            change = f"changes the log density by {max(known):.2g} nats at most, which is rounding,"
+            change = f"changes the log density by at most {max(known):.2g} nats, which is rounding error,"
             if not max(known):
                 change = "does not change the log density"
             parts.append(Words(f"Moving components as declared {change} {self.evidence.size}."))
@@ -211,13 +211,13 @@ class SymmetryCheck(Shown):
         facts = tuple(
             Fact(name, "not checked", "warn")
             if math.isnan(difference)
-            else Fact(name, f"{difference:.2g} nats at most", "good")
+            else Fact(name, f"at most {difference:.2g} nats", "good")
             for name, difference in zip(names, self.differences, strict=True)
         )
         parts.append(FactList(facts))
         if derived := self.evidence.derived:
             moved = ", ".join(f"`{name}`" for name in derived)
-            parts.append(Words(f"Moved along as declared: {moved}."))
+            parts.append(Words(f"These derived quantities move as declared: {moved}."))
         if self.evidence.sentence:
             parts.append(Words(self.evidence.sentence, small=True))
         if any(map(math.isnan, self.differences)):
@@ -238,48 +238,45 @@ def check_symmetry(
 ) -> SymmetryCheck:
     """Check a target's declared symmetry on its log density and its derived quantities.
 
-    Each block is tried separately, with a random element that moves something at each point (three at each draw). The
+    Each block is checked separately, with one random element per point (three per draw) that moves something. The
     density is on the constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated
-    quantities, deterministic sites) that a block names must move with the parameters as declared. All computation is in
+    quantities, deterministic sites) that a block names must move with the parameters as declared. Computations use
     double precision.
 
     Parameters
     ----------
     target : Target
-        A target with a symmetry; one without passes.
+        A target with a symmetry. A target without a symmetry passes the check.
     engine : "numpyro" or "stan", optional
         The definition to evaluate; by default the one that the target has, NumPyro if it has both.
     points : int
-        Number of points, at least 1: uniform within +-2 in the unconstrained space, or taken from `draws`, spread over
-        chains.
+        Number of points, at least 1: uniform within +-2 in the unconstrained space, or spread over `draws`.
     seed : int
-        Seed of the points and elements.
+        Seed of the random points and elements.
     tolerance : float
-        Largest change allowed, in nats, in addition to rounding.
+        Largest allowed change in nats, in addition to rounding error.
     draws : DataTree, optional
-        A posterior of the target, whose draws are tried instead of random points: `points` draws, and those with the
-        largest and smallest moved values. Blocks that keep only the likelihood are skipped, as they are not symmetries
-        of the posterior.
+        A posterior of the target. Its draws are used instead of random points: `points` draws, and those with the
+        largest and smallest moved values. Blocks that keep only the likelihood are skipped.
     progress : callable, optional
         Called with a line of text before a long computation.
 
     Returns
     -------
     SymmetryCheck
-        The measured changes, and what could not be checked.
+        The measured changes, and the blocks and quantities that could not be checked.
 
     Raises
     ------
     SymmetryError
-        If a block changes the log density, or a derived quantity does not move as declared. The message states the
-        change.
+        If a block changes the log density, or a derived quantity does not move as declared.
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
 
     References
     ----------
-    The definition itself: p(g theta | y) = p(theta | y) for every element g of the group, in densities on the
-    constrained scale, which permutations, signs and complements do not stretch.
+    The check is the definition itself: p(g theta | y) = p(theta | y) for every element g of the group. Densities are
+    on the constrained scale, where permutations, signs and complements have unit Jacobian.
 
     Examples
     --------
@@ -321,18 +318,18 @@ def hold(
     for block in blocks:
         if all(name in density.derived for name in block.variables):
             raise ArgumentError(
-                f"`symmetry` moves only derived quantities, {', '.join(block.variables)}. Name the parameters too: "
-                f"{', '.join(values)}."
+                f"`symmetry` moves only derived quantities ({', '.join(block.variables)}). Declare the parameters "
+                f"too: {', '.join(values)}."
             )
-        # Quantities that could not be computed are left out.
+        # Leave out quantities that could not be computed.
         rest = block.restricted(name for name in block.variables if name not in derived.missing)
         symmetry += (rest or block,)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
     parts = moving_parts(group, np.random.default_rng(seed), count * times)
-    before = cache(lambda measure: measure(values))  # the same for every block
+    before = cache(lambda measure: measure(values))  # The same for every block.
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
-    skipped = f"{', '.join(derived.missing)} could not be computed at the points tried"
+    skipped = f"{', '.join(derived.missing)} could not be computed at these points"
     evidence = Evidence(random=derived.random, skipped=(skipped,) if derived.missing else ())
     for block, part in zip(symmetry, parts, strict=True):
         measure: Any = density.log_density if block.keeps_density else density.log_likelihood
@@ -348,11 +345,11 @@ def hold(
                 f"{found.largest:.3g} nats",
             )
             if np.isinf(found.largest):
-                moving, by = f"{moving} takes points out of the support, or", f"{found.largest}"
+                moving, by = f"{moving} moves points out of the support or", f"{found.largest}"
             change = f"{moving} changes the log {what} by {by} at {at}"
             raise SymmetryError(
-                f"`symmetry` of {target.name!r} does not hold: {change}. Declare what moves "
-                "together completely, or leave this block out.",
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare all variables that move together, or "
+                "leave this block out.",
                 found.largest,
                 change,
             )
@@ -370,7 +367,7 @@ def hold(
 
 
 def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
-    """Draw a random element for each point, avoiding those that move nothing."""
+    """Draw a random element for each point, avoiding elements that move nothing."""
     tries = [group.random(rng, (count,)) for _ in range(TRIES)]
     still = group.identity((count,))
     chosen = list(tries[0])
@@ -396,10 +393,10 @@ def _of_derived(
             random.append(name)
         elif name in block.variables:
             others = ", ".join(n for n in block.variables if n != name)
-            change = f"{name} does not move along with {others} as declared, but differs by {difference:.3g} at {at}"
+            change = f"{name} does not move with {others} as declared, but differs by {difference:.3g} at {at}"
             raise SymmetryError(
-                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it "
-                "has the components, or leave it out.",
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it has one "
+                "entry per component, or leave it out.",
                 difference,
                 change,
             )

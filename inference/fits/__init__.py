@@ -1,1 +1,1 @@
-"""Approximations by fixed draws, importance weights for any approximation, and what tells whether they hold."""
+"""Approximations with fixed draws, importance weights for any approximation, and checks of both."""

@@ -1,10 +1,10 @@
-"""Gaussians that maximise the ELBO on fixed draws (deterministic ADVI), and weighted draws of any approximation.
+"""Gaussians that maximise the ELBO on fixed draws (deterministic ADVI), and weighted draws from any approximation.
 
-The expectation under q is a mean over fixed draws, antithetic and standardised, with mean zero and the identity as
-second moments. So the objective has no noise: L-BFGS needs no step size, and the optimum for a Gaussian log density is
-its own mean and covariance. Convention: x = c + R (t + T z) with an optimum c and a square root R of the inverse
-curvature there. Above 200 coordinates T is diagonal, and the covariance is the linear response: the derivative of the
-optimal mean by a linear term added to the log density.
+The expectation under q is a mean over fixed draws. They are antithetic and standardised: their mean is zero, and their
+second moments are the identity. The objective therefore has no noise: L-BFGS needs no step size, and for a Gaussian
+log density the optimum is its exact mean and covariance. Draws are x = c + R (t + T z) with an optimum c and a square
+root R of the inverse curvature there. Above 200 coordinates T is diagonal, and the covariance is the linear response:
+the derivative of the optimal mean with respect to a linear term added to the log density.
 
 References: Giordano, Ingram and Broderick 2024, Black box variational inference with a deterministic objective, JMLR
 25. Giordano, Broderick and Jordan 2018, Covariances, robustness, and variational Bayes, JMLR 19(51).
@@ -46,17 +46,17 @@ from .gaussian import (
 )
 from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
-AT_ONCE = 60  # Evaluations between whitenings of the coordinates by the fit so far.
-ENOUGH = 1e-5  # Least gain of the ELBO by an iteration, in nats.
-SHRINKS = 12  # Most halvings of the first scale until all draws have a finite log density.
-RESPONSES = 20_000  # Hessian-vector products of a linear response, about; it uses at least 4 draws.
+AT_ONCE = 60  # Number of evaluations before the current fit whitens the coordinates again.
+ENOUGH = 1e-5  # Minimum gain of the ELBO per iteration, in nats.
+SHRINKS = 12  # Maximum number of halvings of the initial scale to make all log densities finite.
+RESPONSES = 20_000  # Approximate number of Hessian-vector products of a linear response.
 LARGEST = 2000  # Maximum number of coordinates with a linear response.
 
 
 def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bool) -> Points:
     """Make an even number of antithetic standard normal draws with unit second moments.
 
-    If `whole`, the matrix of second moments is the identity; else only its diagonal, which takes fewer draws.
+    If `whole`, the matrix of second moments is the identity. Else only its diagonal is one, which needs fewer draws.
     """
     half = rng.standard_normal((count // 2, size))
     if whole:
@@ -68,9 +68,9 @@ def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bo
 
 
 def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> NormalFit:
-    """Maximise the ELBO of fixed standard draws (draw, param) from an optimum, in full rank or mean field.
+    """Maximise the ELBO of fixed standard draws (draw, param), starting from an optimum.
 
-    The fit is mean field if the optimum's root is a vector. The ELBO is evaluated at most `iterations` times.
+    If the optimum's root is a vector, the fit is mean field. The ELBO is evaluated at most `iterations` times.
     """
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)
@@ -103,7 +103,7 @@ class _Climb:
         self.wall = math.inf
 
     def climb(self, evaluations: int) -> NormalFit:
-        """Run L-BFGS, from a scale at which every draw has a finite log density."""
+        """Run L-BFGS from a scale at which every draw has a finite log density."""
         start = np.zeros(2 * self.size + (len(self.rows) if self.full else 0))
         for _ in range(SHRINKS):
             first = self(start)[0]
@@ -126,7 +126,7 @@ class _Climb:
         return NormalFit(loc, whole, -float(end.fun), ended, tuple(self.trace))
 
     def __call__(self, packed: Vector) -> tuple[float, Vector]:
-        """The negative ELBO and its gradient, or a wall if the log density of a draw is not finite."""
+        """Return the negative ELBO and its gradient, or a large constant if a draw's log density is not finite."""
         shift, scale = self._parts(packed)
         moved = shift + (self.draws @ scale.T if self.full else self.draws * scale)
         points = self.centre + (moved @ self.root.T if self.full else moved * self.root)
@@ -147,7 +147,7 @@ class _Climb:
         return -elbo, -np.concatenate([slopes.mean(axis=0), along + 1, rest])
 
     def _parts(self, packed: Vector) -> tuple[Vector, Float[np.ndarray, ...]]:
-        """Unpack the shift, and the lower triangle or its diagonal."""
+        """Unpack the shift and the scale: a lower triangle or its diagonal."""
         size = self.size
         diagonal = np.exp(np.clip(packed[size : 2 * size], -50, 50))
         if not self.full:
@@ -158,11 +158,11 @@ class _Climb:
 
 
 def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -> NormalFit | None:
-    """Return a mean-field fit with the covariance of its linear response, or None.
+    """Return a mean-field fit with the covariance of its linear response; None if that does not exist.
 
-    With the mean Hessian A of the log density over draws, its derivatives B by means and log scales and C by log
-    scales, it is the inverse of -(A - B C^-1 B'), exact for a Gaussian log density. All standard deviations need one
-    product per coordinate and draw.
+    Let A be the mean Hessian of the log density over draws, B its mixed derivatives by means and log scales, and C
+    those by log scales. The covariance is the inverse of -(A - B C^-1 B'), which is exact for a Gaussian log density.
+    It needs one Hessian-vector product per coordinate and draw.
     """
     size = len(fitted.loc)
     if size > LARGEST:
@@ -180,7 +180,7 @@ def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -
         mean[:, j] = turned.mean(axis=0)
         mixed[:, j] = (turned * weight).mean(axis=0)
         scales[:, j] = (turned * weight * fitted.scale * z).mean(axis=0)
-    scales -= np.eye(size)  # the slope by the log scale is -1 at the optimum
+    scales -= np.eye(size)  # The derivative by the log scale is -1 at the optimum.
     with np.errstate(all="ignore"):
         try:
             precision = -(mean - mixed @ np.linalg.solve((scales + scales.T) / 2, mixed.T))
@@ -191,15 +191,15 @@ def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -
     return None if scale is None else replace(fitted, scale=scale)
 
 
-STARTS = 16  # Starts of the search for optima, if an approximation has no proposals.
+STARTS = 16  # Number of starts of the search for optima if an approximation has no proposals.
 RADIUS = 2.0
-SAME = 0.5  # Fits with centres nearer than this, in standard deviations, are the same.
-AGAIN = 2  # Most repetitions of the weighting, with proposals in gaps found by short chains.
-BELOW = 15.0  # A fit is not a proposal if its ELBO is lower than the best by this, in nats.
+SAME = 0.5  # Fits count as the same if their centres are closer than this, in sds.
+AGAIN = 2  # Maximum number of repeated weightings, with proposals in gaps that short chains find.
+BELOW = 15.0  # Fits whose ELBO is this far below the best, in nats, are not proposals.
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:
-    """Fit a Gaussian at every distinct optimum; draw from the one with the highest ELBO."""
+    """Fit a Gaussian at every distinct optimum, and draw from the one with the highest ELBO."""
     with precision("float64"):
         counted = CountedDensity(_density(job))
         fits = gaussians(job, counted, job.method)
@@ -207,7 +207,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
         points = best.points(rng.standard_normal((job.method.draws, counted.size)))
         lp, log_q = counted.log_density(points), best.log_density(points)
         stats = {"lp": lp, "log_q": log_q}
-        # Names as in docs/reference/posterior.md.
+        # The names are those of docs/reference/posterior.md.
         scale = "scale" if best.scale.ndim == 1 else "scale_tril"
         group = xr.Dataset(
             {
@@ -226,7 +226,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
 def gaussians(
     job: Job[Any], counted: CountedDensity, s: Dadvi, most: float = math.inf
 ) -> tuple[NormalFit, ...]:
-    """Fit a Gaussian at every distinct optimum, the highest ELBO first; at no other one beyond `most` gradients."""
+    """Fit Gaussians at distinct optima and sort them by ELBO; stop after `most` gradients."""
     rng = _rng(job, Purpose.FIXED_DRAWS, 0)
     bar = job.bars.add("optima", s.starts)
     peaks = find_peaks(
@@ -254,7 +254,7 @@ def gaussians(
     fits.sort(key=lambda fitted: fitted.elbo, reverse=True)
     if not fits:
         raise InferenceError(
-            f"No Gaussian of finite ELBO was found for {job.target.name!r} from {len(peaks)} optima; use `nuts`."
+            f"No Gaussian for {job.target.name!r} has a finite ELBO at any of {len(peaks)} optima. Use `nuts`."
         )
     distinct: list[NormalFit] = []
     for fitted in fits:
@@ -267,10 +267,10 @@ def gaussians(
 
 
 def weighted(job: Job[Any], found: Found) -> Found:
-    """Give an approximation importance weights, and take its draws by them.
+    """Compute importance weights for an approximation, and resample its draws with them.
 
     Proposals start at the approximation's own Gaussian, or at the moments of its draws, and at every other optimum. By
-    default an approximation of many coordinates whose own weights are worth nothing stays as it is, with a note.
+    default, an approximation of many coordinates is left uncorrected, with a note, if its own weights are useless.
     """
     asked = job.method.weights is not None
     try:
@@ -284,8 +284,8 @@ def weighted(job: Job[Any], found: Found) -> Found:
             result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
             if not np.isfinite(result.lp).any():
                 raise InferenceError(
-                    f"The log density of {job.target.name!r} is finite at none of {len(result.lp):,} draws, so that "
-                    "none has a weight; use `nuts`."
+                    f"The log density of {job.target.name!r} is not finite at any of {len(result.lp):,} draws, so "
+                    "importance weights cannot be computed. Use `nuts`."
                 )
             moved, result = _checked(counted, fits, result, rng)
             rows = result.resampled(job.method.draws, rng)
@@ -319,7 +319,7 @@ def weighted(job: Job[Any], found: Found) -> Found:
 
 
 def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
-    """The density, and an approximation's Gaussians; without any, the moments of its draws, where they have some."""
+    """Return the density and an approximation's Gaussians; without Gaussians, one from the moments of its draws."""
     if found.proposals:
         own: tuple[CountedDensity, tuple[NormalFit, ...]] = found.proposals
         return own
@@ -338,7 +338,7 @@ def _checked(
     weighted: Weighted,
     rng: np.random.Generator,
 ) -> tuple[dict[str, np.ndarray], Weighted]:
-    """Check weighted draws by short chains; where these leave the draws, weigh again with proposals where they went."""
+    """Check weighted draws by short chains. If chains leave the draws, weigh again with proposals in the new region."""
     for number in range(1 + AGAIN):
         ratio = weighted.lp - weighted.log_q
         lost = why_lost(ratio, weighted.log_weight, khat_limit(len(ratio)))
@@ -355,15 +355,15 @@ def _checked(
 def _dead(
     counted: CountedDensity, fits: tuple[NormalFit, ...], rng: np.random.Generator
 ) -> str | None:
-    """Say that weights of draws from an approximation are worth nothing; None if they are worth something."""
+    """Return a note if the importance weights of an approximation are useless, else None."""
     if not fits:
         return None
     first = weigh(counted, fits, rng, rounds=1, more_rounds=0, tail_rounds=0, bends=False)
     if np.isfinite(first.lp).any() and first.worth >= DEAD:
         return None
     return (
-        f"Importance weights are worth {first.worth:.1f} of {len(first.lp):,} draws in {counted.size} coordinates, so "
-        "that the fit was not corrected"
+        f"Importance weights leave {first.worth:.1f} effective draws of {len(first.lp):,} in {counted.size} "
+        "coordinates, so the fit was not corrected"
     )
 
 
@@ -381,7 +381,7 @@ def _with_other_optima(
 
 
 def _density(job: Job[Any]) -> Any:
-    """The log density of the definition that the engine runs."""
+    """Return the log density of the definition that the engine runs."""
     if job.target.is_network:
         return numpyro_density_of(job.target)
     if definition_of(job.target, job.engine) == "stan":

@@ -1,9 +1,9 @@
-"""Chains that start from a fit, at its draws and with its metric, if its importance weights are good.
+"""Start chains at draws from a fit, with its metric, if its importance weights are good.
 
-Good weights show that the fit covers the posterior; then its covariance is the metric, and no warmup is needed. A fit
-with bad weights is in the wrong place and its metric makes chains stick, so it is discarded and the chains warm up. One
-chain in four still starts at a random point, so that R-hat can reveal a mode missed by the fit. The fit is also
-discarded if that chain does not reach it.
+Good weights show that the fit covers the posterior; its covariance is then the metric, and no warmup is needed. A fit
+with bad weights is in the wrong place, and chains with its metric would get stuck. Such a fit is discarded, and the
+chains warm up. One chain in four starts at a random point, so that R-hat can reveal a mode that the fit missed. The
+fit is also discarded if such a chain does not reach it.
 """
 
 from __future__ import annotations
@@ -30,33 +30,31 @@ from .drift import MovedChains, transition
 from .gaussian import ITERATIONS, WALL, NormalFit, Points, Vector, moments
 from .weighting import Weighted, weigh
 
-LARGEST = 60  # Most coordinates for which a fit is tried; in more, weights are rarely good.
-STARTS = 8  # Starts of the search for optima.
-DEAR = 8_000  # Most gradients of a fit; beyond them it hardly converges. Chains take ten times as many.
-ROUNDS = 2  # Rounds of weighted draws; estimates need more than a metric and starts.
+LARGEST = 60  # Maximum number of coordinates for a fit; with more, weights are rarely good.
+STARTS = 8  # Number of starts of the search for optima.
+DEAR = 8_000  # Maximum number of gradients of a fit; chains take ten times as many.
+ROUNDS = 2  # Rounds of weighted draws; a metric and starts need fewer than estimates do.
 GOOD, LOST = (
     0.7,
     1.0,
-)  # Largest k-hat of the weights, and of a coordinate's mean or sd, of a fit that is used.
+)  # Largest k-hat of the weights, and of a coordinate's mean or sd, for which a fit is used.
 HEAVY = 0.5  # A larger k-hat of a coordinate's mean or sd calls for shorter steps.
-WORTH = 0.25  # Least effective share of the draws, as k-hat may be good by chance.
-ONE = (
-    0.95  # Least share of the probability in one optimum, as a metric of several fits none of them.
-)
-SETTLING = 16  # Least number of chains that determine the step size.
+WORTH = 0.25  # Minimum effective share of the draws, because k-hat may be good by chance.
+ONE = 0.95  # Minimum probability of the main optimum; a metric for several would fit none.
+SETTLING = 16  # Minimum number of chains that determine the step size.
 TRANSITIONS = 15
 LENGTH = 2.0  # Length of a trajectory, in standard deviations.
-LONGEST = 12  # Most steps of a trajectory.
+LONGEST = 12  # Maximum number of steps of a trajectory.
 SURPLUS = {False: 1.1, True: 2.0}
-"""Factor by which rejections are rarer than by `target_acceptance`, without and with a heavy tail; rejections after
-Stan's adaptation are rarer too."""
+"""Factor by which rejections are rarer than `target_acceptance` implies, without and with a heavy tail. Stan's
+adaptation also rejects less often than that."""
 
 
 def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
-    """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record whether it was, and why."""
+    """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record the decision."""
     if job.engine not in DEFINED:
         raise ArgumentError(
-            f"`init` is 'fit', but engine={job.engine!r} takes no metric. Use engine='numpyro' or 'stanli'."
+            f"`init` is 'fit', but engine={job.engine!r} does not accept a metric. Use engine='numpyro' or 'stanli'."
         )
     with precision("float64"):
         counted = CountedDensity.of(job.target, job.bars.say)
@@ -73,18 +71,20 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
 
 
 def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start | None]:
-    """Fit and weigh; return a sentence on whether chains start from the fit, and the start, None if they do not."""
+    """Fit and weigh; return a sentence on whether chains start from the fit, and the start or None."""
     s, size = job.method, counted.size
     if size > LARGEST:
-        return _unused(f"no weights last in {size} coordinates (at most {LARGEST} are tried)")
+        return _unused(
+            f"importance weights are unreliable in {size} coordinates (the maximum is {LARGEST})"
+        )
     afar = _from_afar(job, counted)
     rng = np.random.default_rng([job.seed, int(Purpose.FIT_OF_CHAINS)])
     try:
         fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=s.init_radius), DEAR)
     except InferenceError:
-        return _unused("no Gaussian of finite ELBO was found")
+        return _unused("no Gaussian with a finite ELBO was found")
     if counted.gradients > DEAR:
-        return _unused(f"it alone took {counted.gradients:,} gradients")
+        return _unused(f"the fit took {counted.gradients:,} gradients, which is too many")
     weighted = weigh(counted, fits, rng, rounds=ROUNDS, more_rounds=1, tail_rounds=0, bends=False)
     reason, heavy = _judged(weighted)
     whole = moments(weighted.vectors, np.exp(weighted.log_weight)) if reason is None else None
@@ -93,7 +93,7 @@ def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start |
     acceptance = 1 - (1 - s.target_acceptance) / SURPLUS[heavy]
     near = s.chains - len(afar)
     starts = weighted.vectors[weighted.resampled(max(SETTLING, near), rng)]
-    # Move weighted draws, and adapt the step size to the acceptance; rejections grow with the square of the step.
+    # Move weighted draws and adapt the step size to the acceptance rate. Rejections grow with the square of the step.
     settled = MovedChains.at(counted, starts)
     log_step = -0.25 * np.log(counted.size)
     for number in range(1, TRANSITIONS + 1):
@@ -108,22 +108,22 @@ def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start |
     step = float(np.exp(log_step))
     come = _come(counted, afar, settled, whole, step, rng)
     if come is None:
-        return _unused("a chain from a random point does not come to it")
+        return _unused("a chain from a random point does not reach it")
     points = np.concatenate([settled.points[:near], come])
     metric = np.stack([whole.scale @ whole.scale.T] * len(points))
     start = Start(points, metric, np.full(len(points), step), warmup=0)
     return (
-        f"Chains start from the fit: its weights are worth {weighted.worth:,.0f} of {len(weighted.lp):,} draws.",
+        f"Chains start from the fit: its weights leave {weighted.worth:,.0f} effective draws of {len(weighted.lp):,}.",
         start,
     )
 
 
 def _unused(reason: str) -> tuple[str, None]:
-    return f"The fit is not used, and chains warm up as usual: {reason}.", None
+    return f"The fit is not used and chains warm up as usual, because {reason}.", None
 
 
 def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
-    """Random points of one chain in four: the starts of the last chains without a fit."""
+    """Return random points for one chain in four: the points where the last chains would start without a fit."""
     chains = job.method.chains
     count = chains // 4 if chains > 3 else int(chains > 1)
     if count == 0:
@@ -133,22 +133,22 @@ def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
 
 
 def _judged(weighted: Weighted) -> tuple[str | None, bool]:
-    """Return why a fit is not used, or None; and whether it has a heavy tail."""
+    """Return the reason why a fit is not used, or None, and whether it has a heavy tail."""
     log_ratio = weighted.lp - weighted.log_q
     count = len(log_ratio)
     if not weighted.worth >= WORTH * count:
         return (
-            f"its {count:,} weighted draws are worth {weighted.worth:,.0f} independent ones",
+            f"its {count:,} weighted draws have an effective size of only {weighted.worth:,.0f}",
             True,
         )
     if not (khat := khat_of_weights(log_ratio)) <= GOOD:
         return f"k-hat of its weights is {khat:.2f}, above {GOOD}", True
     if (share := weighted.shares.max()) < ONE:
         return (
-            f"the best of {len(weighted.shares)} optima has {share:.0%} of the probability",
+            f"the main one of {len(weighted.shares)} optima has only {share:.0%} of the probability",
             True,
         )
-    even = weighted.worth > EVEN * count  # then a single far draw does not count
+    even = weighted.worth > EVEN * count  # With even weights, ignore a single extreme draw.
     tails = tails_of(weighted.vectors, log_ratio, weighted.log_weight)
     worst = np.nanmax([tails.mean, tails.square], initial=-np.inf)
     if worst > LOST and not even:
@@ -168,10 +168,10 @@ def _come(
     step: float,
     rng: np.random.Generator,
 ) -> Points | None:
-    """Bring the chains from random points to the log density of the others, and move them there; None if one fails.
+    """Climb from random points to the log density of the other chains, and move on from there; None if a chain fails.
 
-    They climb, as trajectories with the fit's metric may be slow elsewhere; but not to an optimum, which a chain may
-    never leave.
+    They climb, because trajectories with the fit's metric may be slow elsewhere. They stop before an optimum, where
+    chains may stay.
     """
     if not len(afar):
         return afar
@@ -187,7 +187,7 @@ def _come(
 
 
 def _climbed(counted: CountedDensity, point: Vector, whole: NormalFit, enough: float) -> Vector:
-    """Climb by L-BFGS in the fit's coordinates until the log density is `enough`."""
+    """Climb by L-BFGS in the fit's coordinates until the log density reaches `enough`."""
 
     def fall(u: Vector) -> tuple[float, Vector]:
         height, slope = counted.gradient(whole.points(u[None]))

@@ -1,13 +1,13 @@
-"""Gaussians along a bent posterior: optima given a few coordinates, over a grid of these.
+"""Gaussians along a curved posterior: conditional optima over a grid of a few coordinates.
 
-The scale of effects, the smoothness of a field or the persistence of a series bend a posterior: given such a coordinate
-the others are close to normal, but their means and spreads change with it, so no single Gaussian fits. A mixture of
-approximations over a grid of these coordinates, weighted by evidence, does: integrated nested Laplace approximations
-(Rue, Martino and Chopin 2009, JRSS B 71). Here the coordinates are found from the log density of any model, and the
-mixture is a proposal that importance weights correct.
+The scale of effects, the smoothness of a field or the persistence of a series bend a posterior: given such a
+coordinate the others are close to normal, but their means and spreads change with it. No single Gaussian fits such a
+posterior. A mixture of approximations over a grid of these coordinates, weighted by evidence, does fit: integrated
+nested Laplace approximations (Rue, Martino and Chopin 2009, JRSS B 71). Here the coordinates are found from the log
+density of any model, and the mixture is a proposal that importance weights correct.
 
-Points are in a fit's standard coordinates u, x = loc + L u. Coordinates of x are held by holding z = V'u, with V an
-orthonormal basis of their rows of L; the free coordinates w are those of the complement, u = V z + Q w.
+Points are in a fit's standard coordinates u, where x = loc + L u. Fixing z = V'u fixes the chosen coordinates of x,
+where V is an orthonormal basis of their rows of L. The free coordinates w belong to the complement, u = V z + Q w.
 """
 
 from __future__ import annotations
@@ -21,38 +21,35 @@ from jaxtyping import Float
 from ..density.network import CountedDensity, Heights
 from .gaussian import LOG_2PI, NormalFit, Points, Vector, cholesky
 
-PAIRS = 128  # pairs of opposite points at which the gradient is compared with that at the centre
+PAIRS = 128  # Pairs of opposite points whose gradients are compared with that at the centre.
 BENDS, FAINT, HELD = 0.4, 0.1, 3
-"""Minimum strength of the first held coordinate, and of others; maximum number, for a grid of moderate size."""
-CANDIDATES = (
-    3  # number of strongest coordinates, of which the one that leaves the least bend is held
-)
-ALONE = 0.2  # minimum share of a coordinate's sd that is free given those held before it
+"""Minimum strength of the first fixed coordinate, and of later ones; maximum number of fixed coordinates."""
+CANDIDATES = 3  # Number of strongest coordinates; the one that leaves the least curvature is fixed.
+ALONE = 0.2  # Minimum share of a coordinate's sd that remains given the fixed coordinates.
 SPACING, WIDTH = 1.4, 1.1
-"""Distance of neighbours of the grid, and sd of each component in the directions of the grid, in sds."""
-REACH = 3.0  # nats below the largest evidence down to which the grid grows
-GRID = 400  # maximum number of points of a grid, or of the grids of several fits together
-CLOSE = 0.8  # distance in sds within which points share a node
+"""Distance of neighbouring grid points, and width of each component along the grid, in sds."""
+REACH = 3.0  # The grid grows to points this far below the largest evidence, in nats.
+GRID = 400  # Maximum number of points of a grid, or of the grids of several fits together.
+CLOSE = 0.8  # Points closer than this, in sds, share a node.
 STEPS, SHORTENINGS, LEFT = 30, 6, 0.02
-"""Maximum number of steps of a climb, and of shortenings of a step; the gain in nats at which a climb ends."""
+"""Maximum number of steps of a climb, and of shortenings of a step; the gain in nats below which a climb ends."""
 LEAST, NO_PEAK = 1e-5, 0.05
 """Minimum curvature of a peak, and its replacement if there is no peak, in the fit's units."""
 
 Stack = Float[np.ndarray, "node row column"]
 Steps = Float[np.ndarray, "node row"]
-Key = tuple[int, ...]  # A point of the grid.
+Key = tuple[int, ...]  # Integer position of a grid point.
 Proposals = list[tuple[NormalFit, float]]
-"""Gaussians, each with the log evidence of what it covers."""
+"""Gaussians, each with the log evidence of the region that it covers."""
 
 
 def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -> list[int]:
-    """Find the coordinates given which the others are closest to normal, the strongest first; none if all are normal.
+    """Find coordinates to fix so that the others are close to normal, the strongest first; none if all are normal.
 
     The even part of the gradient at opposite points, g(u) + g(-u) - 2 g(0), is zero for a Gaussian. Its mean square
     along a coordinate, over random displacements, is the coordinate's strength. Strengths are computed in the space
-    that the held coordinates leave free. For y = x^2 + noise both coordinates are strong, but given x the rest is
-    normal, and given y it has two modes. So the candidate is held that leaves the smallest even part and nonlinear odd
-    part.
+    that the fixed coordinates leave free. For y = x^2 + noise both coordinates are strong. Given x the rest is normal,
+    but given y it has two modes. So the candidate is fixed that leaves the smallest even and nonlinear odd parts.
     """
     points = rng.standard_normal((PAIRS, counted.size))
     held, (strength, _) = list[int](), _strengths(counted, fit, [], points)
@@ -94,7 +91,7 @@ def _strengths(
 
 
 def _clipped(rows: Float[np.ndarray, "pair free"]) -> Float[np.ndarray, "pair free"]:
-    """Shorten rows to twice the median length, so that outliers count little."""
+    """Shorten rows to at most twice the median length, so that outliers have little influence."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows * np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
 
@@ -103,19 +100,19 @@ def _clipped(rows: Float[np.ndarray, "pair free"]) -> Float[np.ndarray, "pair fr
 class _Nodes:
     """Points of a grid, with the shape of the log density around each."""
 
-    points: Points  # optima given z, in standard coordinates
-    inverses: Stack  # inverse curvature of w there
-    slopes: Float[np.ndarray, "node row axis"]  # how the optimum of w moves with z
-    evidence: Float[np.ndarray, " node"]  # of w given z, in nats; -inf where there is no optimum
+    points: Points  # Optima given z, in standard coordinates.
+    inverses: Stack  # Inverse curvature of w at the optima.
+    slopes: Float[np.ndarray, "node row axis"]  # Derivative of the optimal w by z.
+    evidence: Float[np.ndarray, " node"]  # log evidence of w given z, in nats; -inf without optimum
 
     def plus(self, other: _Nodes) -> _Nodes:
-        """Concatenate both."""
+        """Append the nodes of `other`."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return _Nodes(*(np.concatenate(pair) for pair in pairs))
 
 
 class BentFit:
-    """The log density in a fit's standard coordinates, with some coordinates held."""
+    """The log density in a fit's standard coordinates, with some coordinates fixed."""
 
     def __init__(self, counted: CountedDensity, fit: NormalFit, held: Sequence[int]) -> None:
         self.counted, self.fit, self.root = counted, fit, fit.root
@@ -123,9 +120,9 @@ class BentFit:
         self.held, self.free = whole[:, : len(held)], whole[:, len(held) :]
 
     def grid(self, most: int = GRID) -> Proposals:
-        """Return Gaussians of a grid that grows from the fit's centre to all neighbours of points with high evidence.
+        """Return Gaussians on a grid that grows from the fit's centre to all neighbours of points with high evidence.
 
-        Return none if more than `most` are needed, since an incomplete grid has no tails.
+        Return no Gaussians if more than `most` are needed, because an incomplete grid lacks the tails.
         """
         axes = self.held.shape[1]
         moves = np.concatenate([np.eye(axes, dtype=int), -np.eye(axes, dtype=int)])
@@ -154,7 +151,7 @@ class BentFit:
             nodes = nodes.plus(self._settled(starts, nodes.inverses[parents]))
 
     def at(self, points: Points) -> Proposals:
-        """Return Gaussians at the held coordinates of points; of points that are close, only the first counts."""
+        """Return Gaussians at the fixed coordinates of points; of points close to each other, use only the first."""
         standard, chosen = self.fit.standard(points), list[int]()
         for number, z in enumerate(standard @ self.held):
             apart = np.linalg.norm(standard[chosen] @ self.held - z, axis=1)
@@ -166,13 +163,13 @@ class BentFit:
         )
 
     def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
-        """Return log densities, and slopes along w."""
+        """Return log densities and their gradients along w."""
         heights, slopes = self.counted.gradient(self.fit.points(points))
-        with np.errstate(invalid="ignore"):  # outside the support
+        with np.errstate(invalid="ignore"):  # Some points may lie outside the support.
             return heights, slopes @ self.root @ self.free
 
     def _settled(self, points: Points, inverses: Stack) -> _Nodes:
-        """Climb from points to the optima given z, all at once, by BFGS from inverse curvatures of w."""
+        """Climb from all points to the optima given z by BFGS, starting with these inverse curvatures of w."""
         points, inverses = points.copy(), inverses.copy()
         heights, slopes = self.gradient(points)
         rows = np.flatnonzero(np.isfinite(heights))
@@ -212,12 +209,12 @@ class BentFit:
         return _Nodes(points, inverses, -inverses @ own @ self.held, evidence)
 
     def _proposals(self, nodes: _Nodes) -> Proposals:
-        """Return the Gaussians of nodes, and the log evidence of a cell of the grid around each, in nats."""
+        """Return the Gaussian of each node, and the log evidence of the grid cell around it in nats."""
         size, axes = self.free.shape[1], self.held.shape[1]
         constant = size / 2 * LOG_2PI + axes * np.log(SPACING) + self.fit.log_determinant
         found: Proposals = []
         for place in np.flatnonzero(np.isfinite(nodes.evidence)):
-            # Wide along z, and as the curvature says along w.
+            # The component is wide along z; along w its width follows from the curvature.
             along = self.held + self.free @ nodes.slopes[place]
             square = WIDTH**2 * along @ along.T + self.free @ nodes.inverses[place] @ self.free.T
             scale = cholesky(self.root @ square @ self.root.T)
@@ -228,7 +225,7 @@ class BentFit:
 
 
 def _updated(inverses: Stack, moved: Steps, bent: Steps) -> Stack:
-    """Update inverse curvatures by steps and the changes of the slope along them (BFGS)."""
+    """Update inverse curvatures from steps and the changes of the gradient along them (BFGS)."""
     product = (moved * bent).sum(axis=1)
     sure = product > 1e-10
     share = np.where(sure, 1 / np.where(sure, product, 1.0), 0.0)[:, None, None]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Dadvi(Method):
-    """Fit a Gaussian by maximising the ELBO of fixed draws; `dadvi` describes the fields."""
+    """Settings of `dadvi`, which describes the fields."""
 
     name: ClassVar[str] = "dadvi"
     by_jax: ClassVar[bool] = True
@@ -71,41 +71,41 @@ def dadvi(
     target : Target
         The model conditioned on data.
     family : {"auto", "fullrank", "meanfield"}
-        Full covariance; or independent coordinates, with the covariance from the linear response of the fit. "auto":
-        full rank up to 200 parameters.
+        "fullrank" fits a full covariance. "meanfield" fits independent coordinates, and computes the covariance from
+        the linear response of the fit. "auto" is full rank up to 200 parameters.
     fixed_draws : int or None
-        Number of standard normal draws in the ELBO; they are antithetic, so an odd number is rounded up. None for the
-        larger of 60 and, in full rank, 4 per parameter.
+        Number of standard normal draws in the ELBO; they are antithetic, so an odd number is rounded up. By default 60
+        or, in full rank, 4 per parameter if that is more.
     starts : int
-        Random points from which to search for optima; the Gaussian with the highest ELBO is kept.
+        Number of random points from which to search for optima. The Gaussian with the highest ELBO is used.
     iterations : int
         Maximum number of evaluations of the ELBO for each Gaussian.
     init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space, every other one within three times
-        that.
+        Starting points are uniform within +-init_radius in the unconstrained space; every second one within three
+        times that.
     draws : int
-        Draws taken from the fitted Gaussian.
+        Number of draws from the fitted Gaussian.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain of draws, every variable as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats; the group
-        `variational` with `loc (param)` and `scale_tril (param, param_bis)` (above 2,000 parameters `scale (param)`)
-        in the unconstrained space, and `elbo (evaluation)` in nats. Attribute `converged` says whether the optimiser
-        met its criterion. With `weights`, draws are resampled by them: `variational` has `log_ratio` and `log_weight
-        (sample)`, and the groups `weighted` and `drift` the weighted draws and how short chains move from them.
+        One chain of draws, with every variable as (1, draw, ...), and `lp` and `log_q` (1, draw) in nats. The group
+        `variational` has `loc (param)` and `scale_tril (param, param_bis)` (above 2,000 parameters `scale (param)`) in
+        the unconstrained space, and `elbo (evaluation)` in nats. The attribute `converged` is true if the optimiser
+        met its criterion. With `weights`, draws are resampled: `variational` also has `log_ratio` and `log_weight
+        (sample)`, the group `weighted` has the weighted draws, and `drift` shows how short chains move from them.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError, StanError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
-        If no starting point with a finite log density is found, or no Gaussian with a finite ELBO.
+        If no starting point with a finite log density or no Gaussian with a finite ELBO is found.
 
     References
     ----------
@@ -113,7 +113,7 @@ def dadvi(
 
     See Also
     --------
-    advi : stochastic gradients, and Stan's own algorithm.
+    advi : Variational inference with stochastic gradients, and Stan's algorithm.
 
     Examples
     --------

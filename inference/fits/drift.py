@@ -1,8 +1,8 @@
-"""Short chains from weighted draws, whose distribution stays the same if the draws come from the posterior.
+"""Short chains from weighted draws. Their distribution stays the same if the draws come from the posterior.
 
-Weights cannot reveal regions without proposals, but chains that follow the gradient can: if the posterior is wider than
-all proposals, or shifted, the ranks of the chains drift. Moves are Hamiltonian, with metrics common to all chains: a
-metric that depends on the start would not preserve the posterior.
+Weights cannot reveal regions without proposals, but chains that follow the gradient can. If the posterior is wider
+than all proposals, or shifted, the ranks of the chains drift. Moves are Hamiltonian, with metrics common to all
+chains, because a metric that depends on the start would not preserve the posterior.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MovedChains:
     """The positions of several chains."""
 
     points: Points
-    heights: Chain  # log densities there, in nats
-    slopes: Points  # gradients of the log density
+    heights: Chain  # Log densities at the points, in nats.
+    slopes: Points  # Gradients of the log density at the points.
 
     @classmethod
     def at(cls, counted: CountedDensity, points: Points) -> MovedChains:
@@ -73,24 +73,24 @@ def transition(
 
 
 CHAINS, LEAST_CHAINS, LEAST_SHARE = 128, 16, 0.005
-"""Number of chains, minimum number that start at an optimum, and the minimum weight of such an optimum."""
+"""Number of chains, minimum number of them per optimum, and minimum weight of an optimum where chains start."""
 TRANSITIONS, MOST = 4, 60
-"""Number of transitions between looks at the errors, and maximum number of transitions."""
+"""Number of transitions between checks of the errors, and maximum number of transitions."""
 LEAPFROGS = 3
 STEP, STEP_OF_MANY = 0.52, 1.2
-"""Largest step, a twelfth of a normal's period; and that of n coordinates, times n^(1/4)."""
+"""Largest step, a twelfth of a standard normal's period; in n coordinates at most the second times n^(-1/4)."""
 HEAVIEST, BOOST = 4, 3.0
-"""Number of entries with the heaviest tails in which more chains start, and the factor of their frequency."""
+"""Number of entries with the heaviest tails, and the factor by which more chains start in those tails."""
 SEEN, GROWN, CERTAIN = 2.0, 3.0, 6.0
-"""Ratios to the error of a change: of the claimed error for detection; of a grown tail; of a certain change."""
+"""Ratios to the standard error of a change: for a detectable claimed error, a tail that grew, and a certain change."""
 
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """The changes of `STATISTICS` of ranks with their errors, and the gaps of the draws."""
+    """The changes of the statistics of ranks with their errors, and the gaps of the draws."""
 
     changes: dict[str, Float[np.ndarray, "value statistic ..."]]
-    gaps: tuple[NormalFit, ...]  # moments of the chains in regions with few draws
+    gaps: tuple[NormalFit, ...]  # Moments of the chains in regions with few draws.
 
 
 def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator) -> Drift:
@@ -98,7 +98,7 @@ def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator)
 
     Ranks among draws of the posterior stay uniform under any number of moves. Chains start at every optimum, because
     they rarely move between optima, and more often in the heaviest tails, beyond which proposals may miss probability.
-    They continue until an error of the claimed size would be detected. Errors are those of the chains, and of the
+    They continue until an error of the claimed size would be detected. Errors account for the chains and for the
     weighted draws among which they are ranked.
     """
     every = {name: _Ranks(values, weighted.log_weight) for name, values in weighted.values.items()}
@@ -133,7 +133,7 @@ def _gaps(
     every: dict[str, _Ranks],
     counted: CountedDensity,
 ) -> Iterator[NormalFit]:
-    """Gaussians of the points that chains visited in the tails that have grown the most, if these grew for certain."""
+    """Yield Gaussians for the points that chains visited in the tails that grew most, if the growth is certain."""
     grown: list[tuple[float, np.ndarray]] = []
     values = counted.constrain(points)
     for name, (change, error) in changes.items():
@@ -149,7 +149,7 @@ def _gaps(
 
 
 class _Ranks:
-    """Ranks among the weighted draws of a variable, from 0 to 1."""
+    """Ranks of values among the weighted draws of a variable, from 0 to 1."""
 
     def __init__(self, values: Float[np.ndarray, "draw ..."], log_weight: np.ndarray) -> None:
         flat, weights = values.reshape(len(values), -1), np.exp(log_weight)
@@ -158,7 +158,7 @@ class _Ranks:
         self.sorted = np.take_along_axis(flat, order, axis=0)
         self.below = np.vstack([np.zeros(flat.shape[1]), np.cumsum(weights[order], axis=0)])
         own = self.statistics(values)
-        self.tails = own[2:].any(axis=0).reshape(len(values), -1).T  # (entry, draw)
+        self.tails = own[2:].any(axis=0).reshape(len(values), -1).T  # (entry, draw).
         self.expected = np.tensordot(own, weights, (1, 0))
         centred = own - self.expected[:, None]
         self.variances = np.tensordot(centred**2, weights, (1, 0))
@@ -167,11 +167,11 @@ class _Ranks:
     def statistics(
         self, values: Float[np.ndarray, "point ..."]
     ) -> Float[np.ndarray, "statistic point ..."]:
-        """Ranks, their distances from the middle, and whether they are in either tail."""
+        """Return ranks, their distances from the middle, and whether they lie in the lower or upper tail."""
         flat = values.reshape(len(values), -1)
         ranks = np.empty(flat.shape)
         for entry, (own, below) in enumerate(zip(self.sorted.T, self.below.T, strict=True)):
-            # The weight of draws below each value, and half of that of draws that are equal.
+            # A rank is the weight of draws below the value, plus half the weight of draws equal to it.
             left, right = (np.searchsorted(own, flat[:, entry], side=s) for s in ("left", "right"))
             ranks[:, entry] = (below[left] + below[right]) / 2 / below[-1]
         ranks = ranks.reshape(len(values), *self.shape)
@@ -181,7 +181,7 @@ class _Ranks:
 def _starts(
     weighted: Weighted, every: dict[str, _Ranks], rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, " chain"], Chain, Int[np.ndarray, " chain"]]:
-    """Rows where chains start, the weight of each chain, and its stratum: the optimum at which it starts."""
+    """Return the rows where chains start, the weight of each chain, and its stratum: the optimum at which it starts."""
     weights, boost = np.exp(weighted.log_weight), np.ones(len(weighted.lp))
     heavy: list[tuple[float, np.ndarray]] = []
     for name, values in weighted.values.items():
@@ -212,9 +212,9 @@ def _change(
     weights: Chain,
     strata: Int[np.ndarray, " chain"],
 ) -> Float[np.ndarray, "value statistic ..."]:
-    """Differences of chains' weighted mean statistics from those of the draws, and their errors within strata."""
+    """Return differences between the weighted mean statistics of chains and draws, and their errors within strata."""
     change = np.tensordot(means, weights, (1, 0)) - ranks.expected
-    # Of shares that no chain meets by chance, the error is that of independent draws.
+    # If no chain visits a tail, use the error of independent draws.
     least, found = 1 / transitions * ranks.variances * (weights**2).sum(), 0.0
     for number in np.unique(strata):
         own = strata == number
@@ -227,9 +227,9 @@ def _change(
 
 
 def _metrics(weighted: Weighted) -> list[Matrix]:
-    """Return square roots of inverse metrics: one for the narrowest component, and one for all draws at an optimum.
+    """Return square roots of two inverse metrics, for the narrowest component and for all draws at an optimum.
 
-    Chains alternate between them: the first moves where the posterior is narrow, the second where it is wide.
+    Chains alternate between them: the first moves well where the posterior is narrow, the second where it is wide.
     """
     inverses = [np.linalg.inv(each.root) for each in weighted.components]
     narrow = square_root(np.mean([inverse.T @ inverse for inverse in inverses], axis=0))[0]
@@ -246,7 +246,7 @@ def _metrics(weighted: Weighted) -> list[Matrix]:
 def _exchanged(
     counted: CountedDensity, weighted: Weighted, here: MovedChains, rng: np.random.Generator
 ) -> MovedChains:
-    """Propose to each chain a draw from the mixture, by a Metropolis step."""
+    """Propose a draw from the mixture to each chain in a Metropolis step."""
     rows = rng.integers(len(weighted.lp), size=len(here.heights))
     gain = (weighted.lp - weighted.log_q)[rows]
     gain -= here.heights - weighted.log_mixture(here.points)
@@ -261,7 +261,7 @@ def _exchanged(
 def _moved(
     counted: CountedDensity, here: MovedChains, root: Matrix, rng: np.random.Generator
 ) -> MovedChains:
-    """Move the chains by a transition."""
+    """Move all chains by one transition with random momenta."""
     step = min(STEP, STEP_OF_MANY * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
     momentum = rng.standard_normal(here.points.shape)
     return transition(counted, here, root, momentum, step, LEAPFROGS, rng)[0]

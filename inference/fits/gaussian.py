@@ -1,4 +1,4 @@
-"""A Gaussian of the unconstrained space, by its mean and a square root of its covariance."""
+"""Gaussians in the unconstrained space, with a mean and a square root of the covariance, and searches for optima."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Points = Float[np.ndarray, "point param"]
 
 LOG_2PI = math.log(2 * math.pi)
 AT_ONCE, MANY = 2**20, 200
-"""Maximum number of standard coordinates in memory, and of coordinates of fits that are evaluated together."""
+"""Maximum number of standard coordinates in memory, and of coordinates of fits that one matrix product evaluates."""
 
 
 @dataclass(frozen=True, eq=False)
 class NormalFit:
-    """A normal distribution, perhaps the result of a fit."""
+    """A normal distribution, for example the result of a fit."""
 
-    loc: Vector  # mean
+    loc: Vector  # Mean.
     scale: Float[np.ndarray, ...]  # lower Cholesky factor of the covariance, or standard deviations
-    elbo: float = math.nan  # ELBO of a fit, in nats, up to the log density's constant
-    converged: bool = True  # whether a fit's optimiser met its criterion
-    trace: tuple[float, ...] = ()  # the ELBO at each evaluation
+    elbo: float = math.nan  # ELBO of a fit, in nats, up to the log density's constant.
+    converged: bool = True  # Whether a fit's optimiser met its criterion.
+    trace: tuple[float, ...] = ()  # ELBO at each evaluation.
 
     @property
     def variances(self) -> Vector:
@@ -50,12 +50,12 @@ class NormalFit:
 
     @property
     def entropy(self) -> float:
-        """Entropy in nats."""
+        """The entropy in nats."""
         return self.log_determinant + 0.5 * len(self.loc) * (LOG_2PI + 1)
 
     @property
     def log_determinant(self) -> float:
-        """Log determinant of the scale."""
+        """The log determinant of the scale."""
         diagonal = self.scale if self.scale.ndim == 1 else np.diag(self.scale)
         return float(np.log(diagonal).sum())
 
@@ -92,12 +92,12 @@ class NormalFit:
 def t_log_densities(
     proposals: Sequence[tuple[NormalFit, float]], points: Points
 ) -> Float[np.ndarray, "fit point"]:
-    """Return log densities of multivariate t distributions with the means and scales of fits and degrees of freedom."""
+    """Return log densities of multivariate t distributions from pairs of a fit and its degrees of freedom."""
     fits = [fit for fit, _ in proposals]
     size, freedom = points.shape[1], np.array([freedom for _, freedom in proposals])[:, None]
     if size > MANY or any(fit.scale.ndim == 1 for fit in fits):
         squares = np.stack([np.square(fit.standard(points)).sum(axis=1) for fit in fits])
-    else:  # hundreds of small ones are one product of matrices
+    else:  # Evaluate hundreds of small fits in one matrix product.
         inverses = np.linalg.inv(np.stack([fit.scale for fit in fits]))
         shifts = np.einsum("fij,fj->fi", inverses, np.stack([fit.loc for fit in fits]))
         stacked, parts = inverses.reshape(-1, size).T, []
@@ -121,7 +121,7 @@ def moments(
 ) -> NormalFit | None:
     """Return the Gaussian with the moments of weighted points; None if their covariance is singular.
 
-    Weights need not sum to one. The covariance of a Gaussian `before` counts as `trust` points.
+    Weights need not sum to one. The covariance of the earlier Gaussian `before` counts as `trust` points.
     """
     weights = weights / weights.sum()
     loc = weights @ points
@@ -146,38 +146,38 @@ def cholesky(covariance: Matrix) -> Matrix | None:
     return sds[:, None] * factor
 
 
-FULL = 200  # maximum number of coordinates of which the whole curvature is computed
-APART = 1.5  # distance of distinct optima, in standard deviations by the curvature of either
+FULL = 200  # Maximum number of coordinates for which the whole curvature is computed.
+APART = 1.5  # Minimum distance of distinct optima, in sds from the curvature at either.
 REACHES = (4.0, 8.0, 12.0, 24.0)
-"""Distances from an optimum, in standard deviations per coordinate, at which other optima are searched."""
+"""Distances from an optimum at which other optima are searched, in standard deviations per coordinate."""
 DIRECTIONS, ALIKE = 64, 0.5
-"""Number of directions of this search, and the cosine above which two directions count as one."""
-BELOW = 25.0  # nats below the highest Laplace evidence beyond which an optimum is left out
-MOST = 8  # maximum number of optima
+"""Number of directions of this search, and the cosine above which two directions count as the same."""
+BELOW = 25.0  # Optima this far below the highest Laplace evidence, in nats, are left out.
+MOST = 8  # Maximum number of optima.
 ITERATIONS = {"maxiter": 200, "maxfun": 400}
-GIVEN_UP = 4  # climbs without a peak after which the search ends
-NEAR = 0.5  # maximum distance in standard deviations between the end of a climb and its peak
+GIVEN_UP = 4  # Number of climbs without a peak after which the search ends.
+NEAR = 0.5  # Maximum distance in standard deviations between the end of a climb and its peak.
 ROUGH, ROUGH_SD, ROUGH_STEPS = 10, 0.1, 200
-"""Fixed draws of a rough fit, its initial standard deviations, and the maximum number of its evaluations."""
+"""Number of fixed draws of a rough fit, its initial standard deviation, and its maximum number of evaluations."""
 WALL = 1e100
-FLOOR = 1e-10  # minimum ratio of the smallest to the largest curvature at a peak
-BENT = 1e-2  # replacement for smaller or negative curvatures, in units of the diagonal
+FLOOR = 1e-10  # Minimum ratio of a peak's smallest curvature to its largest.
+BENT = 1e-2  # Replacement for smaller or negative curvatures, in units of the diagonal.
 
 
 @dataclass(frozen=True, eq=False)
 class Peak:
-    """An optimum."""
+    """An optimum of the log density with its curvature."""
 
     vector: Vector
-    height: float  # log density there, in nats
+    height: float  # Log density at the optimum, in nats.
     root: Float[
         np.ndarray, ...
-    ]  # square root of the inverse curvature; above `FULL` coordinates, sds
-    is_peak: bool  # whether the curvature is positive and the peak lies within `NEAR`
+    ]  # Square root of the inverse curvature; above `FULL` coordinates, sds.
+    is_peak: bool  # Whether the curvature is positive and the peak lies within `NEAR`.
 
     @property
     def evidence(self) -> float:
-        """Laplace's log evidence, up to a common constant."""
+        """The Laplace approximation of the log evidence, up to a common constant."""
         if self.root.ndim == 1:
             return self.height + float(np.log(self.root).sum())
         return self.height + float(np.linalg.slogdet(self.root)[1])
@@ -197,11 +197,11 @@ def find_peaks(
     rng: np.random.Generator,
     done: Callable[[int], None] = lambda _: None,
 ) -> list[Peak]:
-    """Climb from random points; return the distinct ends, the largest evidence first.
+    """Climb from random points, and return the distinct optima, sorted by evidence.
 
-    One half of the starts are uniform, every other one three times as far out. The others lie around the best end so
-    far, many standard deviations away, in the directions with the highest log density. Once a peak is known, its
-    curvature whitens the coordinates of all further climbs.
+    Half of the starts are uniform, every second one within three times the radius. The other half lie around the best
+    optimum so far, many standard deviations away, in the directions with the highest log density. Once a peak is
+    known, its curvature whitens the coordinates of all further climbs.
     """
     climber, peaks, number = _Climber(counted), list[Peak](), 0
     points = list(_starts(counted, -(-starts // 2), radius, rng))
@@ -219,7 +219,7 @@ def find_peaks(
 
 
 class _Climber:
-    """Climbs by L-BFGS, in coordinates that the first peak's curvature whitens."""
+    """Climbs by L-BFGS, in coordinates whitened by the first peak's curvature."""
 
     def __init__(self, counted: CountedDensity) -> None:
         self.counted = counted
@@ -232,7 +232,7 @@ class _Climber:
         self._search = BestOptimum(height, **ITERATIONS)
 
     def climb(self, start: Vector, peaks: list[Peak]) -> None:
-        """Climb from a point, and add the end to the peaks unless it is one of them."""
+        """Climb from a point, and add the optimum to the peaks unless it is already known."""
         apart = start - self.centre
         whole = self.root.ndim == 2
         u = np.linalg.solve(self.root, apart) if whole else apart / self.root
@@ -243,7 +243,7 @@ class _Climber:
         if not np.isfinite(end.potential) or any(p.distance(vector) < APART for p in peaks):
             return
         height, slope = self.counted.gradient(vector[None])
-        if not np.isfinite(height[0]):  # the log density has no gradient there
+        if not np.isfinite(height[0]):  # The log density has no gradient there.
             return
         root, definite = _root(self.counted, vector)
         left = slope[0] @ root if root.ndim == 2 else slope[0] * root
@@ -257,10 +257,10 @@ class _Climber:
 
 
 def smoothed_peak(counted: CountedDensity, rng: np.random.Generator, radius: float) -> Peak:
-    """Return the mean and the mean curvature of a rough fit with independent coordinates.
+    """Return a rough fit with independent coordinates as a peak: its mean and its mean curvature.
 
-    If a log density is unbounded, such as that of effects whose scale falls to zero, climbs do not end where the
-    probability is. The ELBO of a few fixed draws has its optimum there.
+    If a log density is unbounded, for example if the scale of effects can fall to zero, climbs do not end in the bulk
+    of the probability. The optimum of the ELBO of a few fixed draws does lie there.
     """
     (start,) = _starts(counted, 1, radius, rng)
     half = rng.standard_normal((ROUGH // 2, counted.size))
@@ -308,7 +308,7 @@ def _root(counted: CountedDensity, vector: Vector) -> tuple[Float[np.ndarray, ..
     """Return a square root of the inverse curvature, and whether the curvature is positive."""
     if counted.size <= FULL:
         return square_root(-counted.hessian(vector))
-    # The diagonal of the Hessian: exact for up to 1,000 coordinates, otherwise estimated by random signs.
+    # The diagonal of the Hessian is exact up to 1,000 coordinates, and beyond is estimated with random signs.
     size = counted.size
     if size <= 1000:
         curvature = -np.diag(counted.hessian(vector))
@@ -322,7 +322,7 @@ def _root(counted: CountedDensity, vector: Vector) -> tuple[Float[np.ndarray, ..
 
 
 def square_root(precision: Matrix) -> tuple[Matrix, bool]:
-    """Return R with R R' the inverse of a precision matrix, and whether the matrix is positive definite.
+    """Return R such that R R' is the inverse of a precision matrix, and whether the matrix is positive definite.
 
     Eigenvalues that are too small or negative are replaced.
     """
@@ -342,7 +342,7 @@ def square_root(precision: Matrix) -> tuple[Matrix, bool]:
 def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Generator) -> Points:
     """Return points at some distances from a peak, in the directions with the highest log density.
 
-    A log density that is higher in one direction than in others at the same distance may belong to another optimum.
+    If the log density is higher in one direction than in others at the same distance, there may be another optimum.
     """
     half = rng.standard_normal((DIRECTIONS // 2, counted.size))
     half *= counted.size**0.5 / np.linalg.norm(half, axis=1)[:, None]
@@ -358,7 +358,7 @@ def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Gene
             if np.isfinite(heights[best]):
                 chosen.append(points[best][None])
             heights[cosines[best] > ALIKE] = -np.inf
-    if not chosen:  # the log density is finite nowhere there
+    if not chosen:  # The log density is not finite at any of these points.
         return np.empty((0, counted.size))
     points = np.concatenate(chosen)
     return points[np.isfinite(counted.gradient(points)[0])][:count]

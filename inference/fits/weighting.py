@@ -1,15 +1,15 @@
-"""Importance weights by proposals that adapt: adaptive multiple importance sampling (Cornuet et al. 2012).
+"""Importance weights with adaptive proposals: adaptive multiple importance sampling (Cornuet et al. 2012).
 
-Each round draws from a mixture of multivariate t distributions, one for the fit at every distinct optimum. All draws of
-all rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so a draw's
-weight is at most that under its best proposal. Between rounds each component is updated to the moments of the draws
-that it is responsible for, and while weights are uneven, the mixture grows where they are largest (incremental mixture
-importance sampling, Raftery and Bao 2010). If that is not enough, a second mixture alternates with the first: Gaussians
-over a grid of the coordinates that bend the posterior (`conditional`). Finally weights are Pareto-smoothed (Vehtari et
-al. 2024).
+Each round draws from a mixture of multivariate t distributions, one for the fit at every distinct optimum. The draws
+of all rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so no draw
+has a large weight if one proposal covers it well. Between rounds, each component is updated to the moments of the
+draws that it is responsible for. While weights are uneven, the mixture also grows where they are largest (incremental
+mixture importance sampling, Raftery and Bao 2010). If that is not enough, a second mixture alternates with the first:
+Gaussians over a grid of the coordinates that bend the posterior (`conditional`). Finally, weights are Pareto-smoothed
+(Vehtari et al. 2024).
 
-Weights may be good while a second moment depends on a few draws in a tail. Further rounds then also draw from the
-posterior times the squared distance of such a quantity from its mean.
+Weights may be good although a second moment depends on a few draws in a tail. Further rounds then also draw from the
+posterior times the squared distance of that quantity from its mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,26 +33,26 @@ from .conditional import GRID, BentFit, Proposals, bending
 from .gaussian import NormalFit, Points, moments, t_log_densities
 
 FREEDOM, BENT_FREEDOM, TAIL_FREEDOM = 8.0, 20.0, 2.0
-"""Degrees of freedom of usual proposals, of those along bends, and of those in tails."""
+"""Degrees of freedom of the usual proposals, of proposals along bends, and of proposals in tails."""
 ROUNDS = 5
-MORE_ROUNDS = 5  # rounds added if a quantity's k-hat lies between `GOOD` and `LOST`
-TAIL_ROUNDS = 5  # rounds added for the tails of quantities, unless draws miss a region
+MORE_ROUNDS = 5  # Rounds added if a quantity's k-hat lies between `GOOD` and `LOST`.
+TAIL_ROUNDS = 5  # Rounds added for the tails of quantities, unless draws miss a region.
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
-"""Share of draws for tails in such a round, maximum number of quantities, and their minimum k-hat."""
+"""Share of draws for tails in a tail round, maximum number of quantities, and their minimum k-hat."""
 SURE, GOOD, LOST = 0.5, 0.7, 1.0
-"""k-hat up to which weights of a quantity are surely good, up to which they are good, and above which more draws from
-the same proposals do not help."""
-DEAD = 5.0  # effective draws after two rounds below which the search ends
-NEGLIGIBLE = 50.0  # nats below the largest weight beyond which variables need not be finite
+"""Limits of k-hat of a quantity: weights are surely good up to the first and good up to the second. Above the third,
+more draws from the same proposals do not help."""
+DEAD = 5.0  # The search ends if there are fewer effective draws after two rounds.
+NEGLIGIBLE = 50.0  # Variables of draws this far below the largest weight, in nats, may be NaN.
 EVEN, MOST, NEW_SHARE = 0.6, 12, 0.2
-"""Effective share of the draws below which a component is added; maximum number of components; share of a new one."""
+"""Effective share of draws below which a component is added; maximum number of components; share of a new component."""
 NEW_NODES, HEAVIER = 8, 5.0
-"""Maximum number of nodes added along bends after a round, and their minimum weight in means."""
+"""Maximum number of nodes added along bends after a round, and their minimum weight in units of the mean weight."""
 UNEVEN, BENT, BENT_SIZE = 0.3, 0.07, 60
-"""Effective share of the draws after all rounds below which proposals follow the bends of the posterior; that of two
-such rounds below which they are given up; and the maximum number of coordinates, since a node takes twice as many
-gradients."""
-LEAST_SHARE = 0.05  # share of a round's draws that all components share evenly
+"""Proposals follow the bends of the posterior below the first effective share after all rounds, and are dropped below
+the second after two such rounds. The third is the maximum number of coordinates, because a node takes twice as many
+gradients as there are coordinates."""
+LEAST_SHARE = 0.05  # Share of a round's draws that is divided evenly among components.
 
 LogWeights = Float[np.ndarray, " draw"]
 
@@ -61,23 +61,23 @@ LogWeights = Float[np.ndarray, " draw"]
 class Weighted:
     """Draws with importance weights."""
 
-    vectors: Points  # draws from the mixture of all proposals
-    lp: LogWeights  # log density of the target, in nats
-    log_q: LogWeights  # log density of the mixture, in nats
-    log_weight: LogWeights  # Pareto-smoothed, normalised
+    vectors: Points  # Draws from the mixture of all proposals.
+    lp: LogWeights  # Log density of the target, in nats.
+    log_q: LogWeights  # Log density of the mixture, in nats.
+    log_weight: LogWeights  # Pareto-smoothed, normalised.
     components: tuple[NormalFit, ...]  # the last adapted proposals, with the moments of their draws
-    shares: Float[np.ndarray, " component"]  # their probabilities, up to `LEAST_SHARE`
-    values: dict[str, np.ndarray]  # the variables (draw, ...)
-    optimum: Int[np.ndarray, " draw"]  # number of the nearest fit of the first round
-    log_mixture: Callable[[Points], LogWeights]  # log density of the mixture at other points
+    shares: Float[np.ndarray, " component"]  # Probabilities of the components.
+    values: dict[str, np.ndarray]  # The variables (draw, ...).
+    optimum: Int[np.ndarray, " draw"]  # Number of the nearest fit of the first round.
+    log_mixture: Callable[[Points], LogWeights]  # Log density of the mixture at other points.
 
     @property
     def worth(self) -> float:
-        """Effective number of draws."""
+        """The effective number of draws."""
         return worth(self.log_weight)
 
     def resampled(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Return rows by systematic resampling, in random order."""
+        """Return row numbers from systematic resampling, in random order."""
         return resampled(np.exp(self.log_weight), count, rng)
 
 
@@ -88,15 +88,15 @@ class _Round:
     components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]
     draws: int
-    tails: int = 0  # number of components, the last ones, that are for tails
+    tails: int = 0  # Number of components for tails, which come last.
     evidence: Float[np.ndarray, " node"] | None = (
-        None  # log evidence of fixed components along bends
+        None  # Log evidence of fixed components along bends.
     )
-    bends: tuple[BentFit, ...] = ()  # the fits of these components
+    bends: tuple[BentFit, ...] = ()  # Fits of the components along bends.
 
     @property
     def freedoms(self) -> list[float]:
-        """Degrees of freedom of each component."""
+        """The degrees of freedom of each component."""
         usual = len(self.components) - self.tails
         return [BENT_FREEDOM if self.bends else FREEDOM] * usual + [TAIL_FREEDOM] * self.tails
 
@@ -113,25 +113,25 @@ class _Draws:
 
     def __init__(self, size: int) -> None:
         self.vectors, self.lp = np.empty((0, size)), np.empty(0)
-        self.log_q = np.empty(0)  # of the mixture of all rounds
+        self.log_q = np.empty(0)  # Log density of the mixture of all rounds.
         self._past: list[
             tuple[_Round, LogWeights]
-        ] = []  # every round, with its log density at all draws
+        ] = []  # Every round, with its log density at all draws.
         self._known: dict[tuple[NormalFit, float], LogWeights] = {}
 
     @property
     def log_ratio(self) -> LogWeights:
-        """Log weights, not normalised."""
+        """The log weights, not normalised."""
         return self.lp - self.log_q
 
     @property
     def recent(self) -> float:
-        """Effective share of the draws of the last two rounds."""
+        """The effective share of the draws of the last two rounds."""
         count = sum(r.draws for r, _ in self._past[-2:])
         return worth(self.log_ratio[-count:]) / count
 
     def add(self, used: _Round, vectors: Points, lp: LogWeights) -> None:
-        """Add the draws of a round, and weight all draws again."""
+        """Add the draws of a round, and recompute all weights."""
         first = len(self.vectors)
         self.vectors, self.lp = np.concatenate([self.vectors, vectors]), np.append(self.lp, lp)
         self._past = [
@@ -152,7 +152,7 @@ class _Draws:
         return own
 
     def by_component(self, mixture: _Round, first: int = 0) -> Float[np.ndarray, "component draw"]:
-        """Return the log of share times density of each component, from a draw on."""
+        """Return log(share * density) of each component at the draws from number `first`."""
         keys = list(zip(mixture.components, mixture.freedoms, strict=True))
         known = [len(self._known.setdefault(key, np.empty(0))) for key in keys]
         for count in set(known) - {len(self.vectors)}:
@@ -176,12 +176,12 @@ def weigh(
     tail_rounds: int = TAIL_ROUNDS,
     bends: bool = True,
 ) -> Weighted:
-    """Draw, weight and adapt in rounds, the first one from the fits, which are at the `optima` by default.
+    """Draw, weight and adapt in rounds. The first round draws from the fits, which are also the default `optima`.
 
-    After each round, `done` is called with its number. Up to `more_rounds` with twice as many draws follow if k-hat of
-    a quantity is undecided; and up to `tail_rounds` for its tail if it is not surely good by then, unless draws miss a
-    region. With `bends`, proposals follow the bends of the posterior if weights are still uneven after `rounds`, or
-    worth almost nothing after two.
+    After each round, `done` is called with its number. If k-hat of a quantity is undecided, up to `more_rounds` follow
+    with twice as many draws. If it is still not surely good, up to `tail_rounds` follow for its tail, unless draws
+    miss a region. With `bends`, proposals follow the bends of the posterior if weights are still uneven after
+    `rounds`, or almost useless after two.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
@@ -201,14 +201,14 @@ def weigh(
             break
         held = worth(draws.log_ratio) / len(draws.lp)
         dead = number == 2 and held * len(draws.lp) < DEAD
-        # Two rounds along bends show whether these help. If so, both mixtures alternate, and learn from all draws.
+        # Two rounds along bends show whether these proposals help. If so, both mixtures alternate and use all draws.
         tried = number == began + 2 and bool(current.bends)
         if tried and draws.recent < max(BENT, before):
             current = other
         elif tried or (number > began + 2 and other.bends != current.bends):
             current, other = other, current
         current = _adapted(current, draws)
-        few = held < EVEN  # another component may help
+        few = held < EVEN  # Another component may make weights more even.
         if few and (current.bends or (not tails and len(current.components) < MOST)):
             current = _with_heaviest(current, draws)
         if bends and not began and (dead or (number == rounds and held < UNEVEN)):
@@ -229,7 +229,9 @@ def weigh(
     vectors, lp, log_q = vectors[there], lp[there], log_q[there]
     values = {name: each[there] for name, each in values.items()}
     log_weight = smoothed(lp - log_q)
-    whole = other if current.bends else current  # the mixture with few components
+    whole = (
+        other if current.bends else current
+    )  # The mixture without bends, which has few components.
     nearest = np.argmax([fit.log_density(vectors) for fit in optima or fits], axis=0)
     components, shares = whole.components, whole.shares
     return Weighted(
@@ -240,13 +242,13 @@ def weigh(
 def _along_bends(
     counted: CountedDensity, fits: Sequence[NormalFit], draws: int, rng: np.random.Generator
 ) -> _Round | None:
-    """Return a mixture over grids of the coordinates that bend the posterior, one grid per fit; None without bends."""
+    """Return a mixture over one grid of bending coordinates per fit; None if the posterior has no bends."""
     if counted.size > BENT_SIZE:
         return None
     bends, found = list[BentFit](), Proposals()
     for fit in fits:
         held, grid = bending(counted, fit, rng), Proposals()
-        while held and not grid:  # fewer coordinates if the grid is too large
+        while held and not grid:  # Fix fewer coordinates if the grid is too large.
             bent = BentFit(counted, fit, held)
             grid = bent.grid(GRID // len(fits))
             held.pop()
@@ -258,7 +260,7 @@ def _along_bends(
 
 
 def _of_evidence(current: _Round, found: Proposals) -> _Round:
-    """Add components with shares by their evidence."""
+    """Add components whose shares are proportional to their evidence."""
     components, evidence = zip(*found, strict=True)
     known = np.append(current.evidence if current.evidence is not None else [], evidence)
     shares = np.exp(known - logsumexp(known))
@@ -273,19 +275,19 @@ def _of_evidence(current: _Round, found: Proposals) -> _Round:
 
 
 def _at_least(shares: Float[np.ndarray, " component"]) -> Float[np.ndarray, " component"]:
-    """Mix shares with even ones."""
+    """Mix shares with equal shares, so that each has at least its part of `LEAST_SHARE`."""
     return (1 - LEAST_SHARE) * shares / shares.sum() + LEAST_SHARE / len(shares)
 
 
 def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Check for each draw whether its variables are finite."""
+    """Return for each draw whether all its variables are finite."""
     return np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values.values()], axis=0)
 
 
 def _with_tails(counted: CountedDensity, current: _Round, draws: _Draws) -> _Round:
     """Add components in the tails of the quantities whose squares have the largest k-hat.
 
-    Each has the moments of the draws, weighted also by the squared distance of the quantity from its mean.
+    Each has the moments of the draws, additionally weighted by the squared distance of the quantity from its mean.
     """
     there = np.isfinite(draws.log_ratio)
     points, log_ratio = draws.vectors[there], draws.log_ratio[there]
@@ -317,7 +319,7 @@ def _with_tails(counted: CountedDensity, current: _Round, draws: _Draws) -> _Rou
 def _with_heaviest(current: _Round, draws: _Draws) -> _Round:
     """Add a component at the largest weight, with the spread of nearby draws.
 
-    So the mixture can follow a curved posterior (incremental mixture importance sampling, Raftery and Bao 2010).
+    The mixture can thus follow a curved posterior (incremental mixture importance sampling, Raftery and Bao 2010).
     """
     points, log_ratio = draws.vectors, draws.log_ratio
     size, weights = points.shape[1], np.exp(_tempered(log_ratio, 1.0))
@@ -376,7 +378,7 @@ def _adapted(current: _Round, draws: _Draws) -> _Round:
 
 
 def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:
-    """Raise weights to the largest power up to 1 with the wanted number of effective draws; normalise them."""
+    """Raise weights to the largest power up to 1 that gives the wanted number of effective draws; normalise them."""
     finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
     finite = np.maximum(finite - finite.max(), -1e300)
     if worth(finite) < wanted:

@@ -1,1 +1,1 @@
-"""HMC and NUTS on either engine."""
+"""HMC and NUTS on every engine."""

@@ -1,16 +1,15 @@
-"""Several chains of one method, run at once on the machine's cores or on a Dask cluster, and saved as they go.
+"""Run several chains of a method in parallel, on the machine's cores or on a Dask cluster, and save them meanwhile.
 
 A chain's draws depend only on the target, the settings, the seed and the chain's number. They do not depend on the
-number of chains, their order or other work. So draws that are found in the checkpoint folder are kept, and only the
-rest is run.
+number of chains, their order or other work. Draws in the checkpoint folder are thus kept, and only the rest is run.
 
-A chain's folder holds sealed chunks, ``draws-000000.npz`` and so on, each of consecutive draws with their statistics,
-and one sealed ``state.npz``: the number of chunks and draws, and the state from which the engine continues. The state
-is written after the chunks that it counts, so these are complete whenever the process is killed.
+A chain's folder holds chunks with checksums, ``draws-000000.npz`` and so on. Each has consecutive draws with their
+statistics. One file ``state.npz``, also with a checksum, has the number of chunks and draws, and the state from which
+the engine continues. The state is written after the chunks that it counts, so these are always complete.
 
-A process of a cluster runs a few chains. A worker that sees the folder of the chains saves them there as they go;
-any other worker sends the files of its chains when they have ended. Either way draws are read from the files, a piece
-at a time, and are never in memory as a whole.
+A process of a cluster runs a few chains. A worker that can access the folder of the chains saves them there during the
+run. Any other worker sends the files of its chains when they have ended. In both cases draws are read from the files
+piece by piece, and are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ from ..runs.checkpoint import (
 from ..runs.posterior import package_versions
 from ..runs.run import spread
 
-SECONDS = 10.0  # minimum time between two saved states of a chain, which a killed run may lose
-CHUNK_BYTES = 2**22  # size of unsaved draws from which they are written
+SECONDS = 10.0  # Minimum time between saves of a chain's state; a killed run may lose this much.
+CHUNK_BYTES = 2**22  # Unsaved draws are written when they reach this size.
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -68,14 +67,14 @@ class Standing:
     draws: int
     warmup_seconds: float = 0.0
     sampling_seconds: float = 0.0
-    state: Arrays = field(default_factory=dict)  # the engine's own state
-    restarts: tuple[int, ...] = ()  # draws, from 0, at which a new random stream began
-    warmed: int = 0  # finished iterations of the warmup, if the chain can continue within it
-    start: Arrays = field(default_factory=dict)  # initial values that were searched; not saved
+    state: Arrays = field(default_factory=dict)  # The engine's own state.
+    restarts: tuple[int, ...] = ()  # Numbers of draws, from 0, at which a new random stream began.
+    warmed: int = 0  # Finished iterations of the warmup, if the chain can continue within it.
+    start: Arrays = field(default_factory=dict)  # Initial values from a search; not saved.
 
 
 class Gathered:
-    """The draws of all chains of a run: the last of every `thin`, and those of the warmup separately."""
+    """The draws of all chains of a run: the last of every `thin` draws, and the warmup's draws separately."""
 
     SUMMARIES: Mapping[str, Any] = {
         schema.N_STEPS: np.sum,
@@ -83,7 +82,7 @@ class Gathered:
         schema.DIVERGING: np.any,
         schema.ACCEPTANCE_RATE: np.mean,
     }
-    """Statistics that summarise all iterations of a thinned draw; others are those of the last one."""
+    """Statistics that summarise all iterations of a thinned draw; other statistics are those of the last iteration."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Gathered:
         self._room = Room(num_chains, num_draws, folder)
         self.warmup = Gathered(num_chains, warmup, folder) if warmup else None
         self._warmup, self._thin = warmup, thin
-        self._waiting: dict[int, list[Arrays]] = {}  # draws and statistics of each chain
+        self._waiting: dict[int, list[Arrays]] = {}  # Draws and statistics of each chain.
 
     def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
         """Add draws of a chain, arrays (draw, ...), from the iteration `first` on, with their statistics."""
@@ -113,7 +112,7 @@ class Gathered:
     def _thinned(
         self, number: int, first: int, draws: Arrays, stats: Arrays
     ) -> tuple[int, Arrays, Arrays]:
-        """Thin draws together with earlier ones that were left over; keep what is left over now."""
+        """Thin new draws together with the held-back remainder; keep the new remainder for the next call."""
         thin, before = self._thin, self._waiting.get(number)
         if before is not None:
             draws, stats = (
@@ -132,7 +131,7 @@ class Gathered:
 
     @property
     def draws(self) -> Mapping[str, Values]:
-        """The draws (chain, draw, ...) of every variable; many are on disk until they are read."""
+        """The draws (chain, draw, ...) of every variable; large arrays stay on disk until they are read."""
         return self._room.group(schema.POSTERIOR)
 
     @property
@@ -142,7 +141,7 @@ class Gathered:
 
     @property
     def filed(self) -> xr.DataTree | None:
-        """The tree that holds draws on disk, if there is one; closing it removes them."""
+        """The tree that holds draws on disk, if there is one. Closing the tree removes them."""
         return self._room.filed
 
 
@@ -151,12 +150,12 @@ def _rows(arrays: Arrays, rows: slice) -> Arrays:
 
 
 class ChainPlace:
-    """Storage of one chain: in a folder, or nowhere; then its draws are passed on at once.
+    """Storage of one chain in a folder; without a folder, draws are passed on immediately.
 
-    `folder` is that of all chains of a run; without one the chain cannot be resumed. Files with another fingerprint
-    belong to another run and are left unchanged. The attribute `folder` is the chain's own, in which the engine may put
-    files named ``stan-...`` to resume from. `standing` is the progress of the chain, None before it begins. `start` has
-    its initial values, if the engine searches them.
+    The argument `folder` is the folder of all chains of a run; without it the chain cannot be resumed. Files with
+    another fingerprint belong to another run and are left unchanged. The attribute `folder` belongs to this chain. The
+    engine may put files named ``stan-...`` there to resume from. `standing` is the progress of the chain, or None
+    before it begins. `start` has its initial values, if the engine searches for them.
     """
 
     def __init__(
@@ -166,12 +165,12 @@ class ChainPlace:
         self.folder = None if folder is None else chain_folder(folder, number, fingerprint)
         self.standing: Standing | None = None
         self.start: Arrays = {}
-        self._waiting: list[list[Arrays]] = []  # draws and statistics of each block
+        self._waiting: list[list[Arrays]] = []  # Draws and statistics of each block.
         self._bytes = self._chunks = self._draws = self._warmed = 0
         self._written = time.monotonic()
 
     def restore(self) -> None:
-        """Read the progress of this chain; if the state or a chunk is damaged, start again, with a notice."""
+        """Read the progress of this chain; if the state or a chunk is damaged, start again with a notice."""
         if self.folder is None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -184,9 +183,9 @@ class ChainPlace:
         ]
         if arrays is None or damaged:
             for path in damaged[:1]:
-                notice(f"{path} is damaged or missing: the chain is made again.")
-            clear(self.folder)  # an engine's files are useless without the state
-            self._write_state(Standing(0))  # marks the folder as this run's
+                notice(f"{path} is damaged or missing: the chain starts again.")
+            clear(self.folder)  # The engine's files are useless without the state.
+            self._write_state(Standing(0))  # Marks the folder as belonging to this run.
             return
         warmup, sampling = (float(s) for s in arrays["seconds"])
         restarts = tuple(int(i) for i in arrays["restarts"])
@@ -201,7 +200,7 @@ class ChainPlace:
         if self.folder is None:
             self._gathered.put(self.number, first, draws, stats)
             return
-        assert first == self._draws, "draws are put one after the other"
+        assert first == self._draws, "draws must be added in order"
         copied: list[Arrays] = [
             {n: np.array(v) for n, v in each.items()} for each in (draws, stats)
         ]
@@ -212,7 +211,7 @@ class ChainPlace:
             self._write_chunk()
 
     def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
-        """Save the progress of the chain, which `make` returns, if the last time is long enough ago or `now`."""
+        """Save the chain's progress from `make` if `now`, or if the last save is long enough ago."""
         if self.folder is None:
             return
         if not now and time.monotonic() - self._written < SECONDS:
@@ -221,7 +220,7 @@ class ChainPlace:
         self._write_state(make())
 
     def finish(self, standing: Standing) -> None:
-        """Save the chain at its end."""
+        """Save the finished chain."""
         self.save(lambda: standing, now=True)
         self.standing = replace(standing, start=self.start)
 
@@ -231,26 +230,28 @@ class ChainPlace:
             self._gathered.put(self.number, first, draws, stats)
 
     def tidy(self) -> None:
-        """Remove the folder of a chain that was stopped before it saved anything."""
+        """Remove the folder of a chain that stopped before it saved anything."""
         if self.folder is None or self._chunks or self._warmed:
             return
         if not any(self.folder.glob("stan-*")):
             remove_chain(self.folder)
 
     def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-        """Read the chunks in order, one at a time: the first draw's number, draws and statistics."""
+        """Read the chunks in order, one at a time: the number of the first draw, draws and statistics."""
         first = 0
         for path in map(self._chunk, range(self._chunks)):
             arrays = checkpoint.read(path, self._fingerprint)
             if arrays is None:
-                raise InferenceError(f"{path} is damaged or missing; repeat the call.")
+                raise InferenceError(
+                    f"{path} is damaged or missing. Repeat the call to run the chain again."
+                )
             draws, stats = _part(arrays, "draws"), _part(arrays, "stats")
             yield first, draws, stats
             first += len(next(iter(draws.values())))
 
     @property
     def _state(self) -> Path:
-        assert self.folder is not None, "a chain without a folder is not kept"
+        assert self.folder is not None, "a chain without a folder is not saved"
         return state_file(self.folder)
 
     def _chunk(self, index: int) -> Path:
@@ -267,7 +268,7 @@ class ChainPlace:
         self._chunks += 1
 
     def _write_state(self, standing: Standing) -> None:
-        assert standing.draws == self._draws, "a chain stands after the draws that were put"
+        assert standing.draws == self._draws, "the state must count the draws that were added"
         arrays = {
             "chunks": np.array(self._chunks),
             "draws": np.array(standing.draws),
@@ -285,15 +286,15 @@ def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
 
 
 RunChain = Callable[[ChainPlace, threading.Event], None]
-"""Runs a chain to its end, from its place's `standing` (None at the beginning).
+"""Function that runs a chain to its end, from the `standing` of its place (None at the beginning).
 
-It calls `put` and `save` as it goes, and `finish` at its end. Once the event is set, it saves and raises
+It calls `put` and `save` during the run, and `finish` at the end. When the event is set, it saves and raises
 `RunCancelled`.
 """
 
 
 def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
-    """Run the chains of some places, several at once; the first error stops them all."""
+    """Run the chains of these places in parallel; the first error stops them all."""
     cancel = threading.Event()
 
     def work(place: ChainPlace) -> None:
@@ -304,7 +305,7 @@ def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> Non
     with ThreadPoolExecutor(max_workers=min(at_once, len(places))) as pool:
         futures = [pool.submit(work, place) for place in places]
         try:
-            # With a timeout, since an endless wait cannot be interrupted on every system.
+            # Wait with a timeout, because an endless wait cannot be interrupted on every system.
             while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
                 if any(f.done() and f.exception() for f in futures):
                     break
@@ -312,30 +313,30 @@ def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> Non
             cancel.set()
         errors = [e for f in futures if f.done() and (e := f.exception())]
         if errors:
-            # Chains that were cancelled raise as well; the other error is the cause.
+            # Cancelled chains raise as well, so prefer another error, which is the cause.
             raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
 
 
 MOST_TOGETHER = 8
-"""Maximum number of chains per process, which compiles once for all of them, and loses them all if it dies."""
+"""Maximum number of chains per process. A process compiles once for all its chains, and loses them all if it dies."""
 
 
 class Ended(NamedTuple):
     """A chain that has ended on a worker."""
 
-    files: Mapping[str, bytes] | None  # Its files; None if they are in the shared folder.
-    start: Mapping[str, np.ndarray]  # Initial values that were searched.
+    files: Mapping[str, bytes] | None  # Files of the chain; None if they are in a shared folder.
+    start: Mapping[str, np.ndarray]  # Initial values from a search.
 
 
 def run_on_workers(
     job: Job[Any], client: Any, places: Sequence[ChainPlace], folder: Path, mark: str
 ) -> None:
-    """Run the chains of these places on a cluster; afterwards their files are in their folders.
+    """Run the chains of these places on a cluster, and put their files into their folders.
 
     Raises
     ------
     TaskError
-        If the model cannot be sent, a worker has other versions, or a chain's process was killed twice.
+        If the model cannot be sent, a worker has other package versions, or a chain's process was killed twice.
     """
     threads = max(1, sum(client.nthreads().values()))
     size = min(MOST_TOGETHER, -(-len(places) // threads))
@@ -350,13 +351,13 @@ def run_on_workers(
     for found in spread(client, job.bars, f"The model {job.target.name!r}", run_group, tasks):
         for number, ended in found.items():
             place = by_number[number]
-            assert place.folder is not None, "chains of workers have one"
+            assert place.folder is not None, "chains of workers have a folder"
             if ended.files is not None:
                 checkpoint.clear(place.folder)
                 for name, content in ended.files.items():
                     (place.folder / name).write_bytes(content)
             place.restore()
-            assert place.standing is not None, "it has ended"
+            assert place.standing is not None, "a finished chain has a state"
             place.standing = replace(place.standing, start=ended.start)
             job.bars.look(number, job.method.warmup + job.method.draws)
 
@@ -364,7 +365,7 @@ def run_on_workers(
 def run_group(
     bars: ProgressBars, job: Job[Any], numbers: Sequence[int], folder: Path, mark: str
 ) -> dict[int, Ended]:
-    """Run some chains of a job in this process, in the folder if this machine sees it."""
+    """Run some chains of a job in this process, in the folder if this machine can access it."""
 
     def seen(number: int) -> bool:
         return checkpoint.read(state_file(chain_folder(folder, number, mark)), mark) is not None
@@ -382,7 +383,7 @@ def run_group(
             run_places(implementation, missing, available_cores())
         ended = {}
         for place in places:
-            assert place.folder is not None, "chains of workers have one"
+            assert place.folder is not None, "chains of workers have a folder"
             files = {f.name: f.read_bytes() for f in place.folder.iterdir() if f.is_file()}
             ended[place.number] = Ended(None if shared else files, place.start)
         return ended
@@ -400,14 +401,14 @@ def run_chains(
     finished: Callable[[int], None] = lambda _: None,
     elsewhere: Callable[[Sequence[ChainPlace]], None] | None = None,
 ) -> list[Standing]:
-    """Run chains, several at once, and return how each stood at its end.
+    """Run chains in parallel, and return the final state of each.
 
-    `prepare` compiles what the chains share and returns a function that runs one; it is called only if a chain is
-    missing. `gathered` receives the draws. Chains are saved in `folder`, and resumed from there if the `fingerprint`
-    agrees; `finished` is called with the number of each finished one. At most `at_once` chains run together, by default
-    one per core. `elsewhere` runs them in other processes instead.
+    `prepare` compiles the code that chains share and returns a function that runs a chain; it is called only if a
+    chain is unfinished. `gathered` receives the draws. Chains are saved in `folder`, and resumed from there if the
+    `fingerprint` agrees. `finished` is called with the number of each finished chain. At most `at_once` chains run in
+    parallel, by default one per core. `elsewhere` runs them in other processes instead.
 
-    Raise WriteError if a disk is full; saved draws stay. After an interrupt the chains save their state and stop.
+    Raise WriteError if a disk is full; saved draws are kept. After an interrupt, chains save their state and stop.
     """
     with _held(folder), ExitStack() as unfinished:
         places = [ChainPlace(number, gathered, folder, fingerprint) for number in range(chains)]
@@ -430,7 +431,7 @@ def run_chains(
 
 @contextmanager
 def _held(folder: Path | None) -> Iterator[None]:
-    """Lock the folder, so that no other run writes there meanwhile."""
+    """Lock the folder, so that no other run can write there."""
     if folder is None:
         yield
         return
@@ -443,13 +444,13 @@ def _held(folder: Path | None) -> Iterator[None]:
                 held.enter_context(locked(folder, argument="checkpoint"))
             except OSError as reason:
                 raise InferenceError(
-                    f"`checkpoint` is {folder}, which is not writable: {reason.strerror or reason}. Give a folder of "
-                    "yours."
+                    f"`checkpoint` is {folder}, which is not writable ({reason.strerror or reason}). Give a folder "
+                    "that you can write to."
                 ) from reason
             yield
     finally:
         if not was_there:
-            with suppress(OSError):  # it holds chains
+            with suppress(OSError):  # The folder stays if it holds chains.
                 folder.rmdir()
 
 
@@ -461,10 +462,10 @@ def sample(
     thin: int = 1,
     at_once: int | None = None,
 ) -> Found:
-    """Run the chains of a method by its engine's implementation.
+    """Run the chains of a method with its engine's implementation.
 
-    `more` decides the draws in addition to the settings, and is recorded in the posterior. A step of the integrator
-    takes `gradients` gradients. Of every `thin` iterations the last one is kept.
+    `more` has facts that decide the draws in addition to the settings; it is recorded in the posterior. A step of the
+    integrator takes `gradients` gradients. The last of every `thin` iterations is kept.
     """
     package = ENGINES[job.engine].package
     more = {**more, **(package_versions(package) if package else {})}
@@ -476,7 +477,7 @@ def sample(
     with working_folder("chains") as folder, ExitStack() as cluster:
         mark = elsewhere = None
         if job.checkpoint is not None:
-            # All settings that decide a chain's draws; numbers of chains and draws do not.
+            # These settings decide a chain's draws; the numbers of chains and draws do not.
             settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
             how = {"method": s.label, "settings": settings, "seed": job.seed, **more}
             if job.given is not None:
@@ -487,7 +488,7 @@ def sample(
         if job.client is not None:
             client = cluster.enter_context(connected(job.client))
             kept, mark = kept or folder / "kept", mark or token_hex(16)
-            there = there or Path(gettempdir())  # many draws are kept on disk, not in memory
+            there = there or Path(gettempdir())  # Large draws are kept on disk, not in memory.
             at_once = max(1, sum(client.nthreads().values()))
             sent = replace(job, method=run)
             elsewhere = partial(run_on_workers, sent, client, folder=kept, mark=mark)
@@ -536,7 +537,7 @@ def sample(
 
 
 def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
-    """Return the group of the chains' starts, on the constrained scale, if they were given or found by a search."""
+    """Return the group of the chains' starting values, on the constrained scale, if given or found by a search."""
     from onebasin.posteriors.pointwise import DrawGroup
 
     if job.given is not None:
@@ -556,7 +557,7 @@ def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
 
 
 def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:
-    """Return the group of step sizes and metrics, for later runs; empty if chains have none."""
+    """Return the group of step sizes and metrics for later runs; empty if chains have none."""
     import xarray as xr
 
     found: dict[str, Any] = {}

@@ -1,11 +1,11 @@
-"""HMC and NUTS in JAX, in compiled slices.
+"""HMC and NUTS in JAX, in compiled slices of iterations.
 
-The kernels are NumPyro's. A chain runs `SLICE` iterations at a time in one compiled loop. After every slice it can show
-its progress, be stopped, and save all of the sampler's state, from which another process continues to the same draws,
-bit for bit.
+The kernels are NumPyro's. A chain runs `SLICE` iterations at a time in one compiled loop. After every slice it can
+show its progress, be stopped, and save the sampler's whole state. Another process can continue from that state, and
+gets the same draws bit for bit.
 
-Each chain stays on one of JAX's devices, which chains take in turn, or on the one set by `jax.default_device`. Draws do
-not depend on the number of devices of the same kind.
+Chains are assigned in turn to JAX's devices, or all to the device set by `jax.default_device`. Draws do not depend on
+the number of devices of the same kind.
 """
 
 import threading
@@ -20,7 +20,7 @@ from typing import Any, override
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
@@ -44,18 +44,18 @@ from .starts import chain_starts, kernel_places, reordered, stan_places
 State = Any  # A pytree of arrays and random keys.
 
 
-# Compiled once for all leaves.
+# Compile once for all leaves.
 _of_chain = jax.jit(lambda states, number: jax.tree.map(lambda leaf: leaf[number], states))
 
 
 class Runner(ABC):
-    """The steps of chains of one target; compiled once, called from several threads."""
+    """Iterations of the chains of one target, compiled once and called from several threads."""
 
-    settings: Any  # with the numbers of iterations `warmup` and `draws`
-    slices: tuple[int, int]  # iterations of a slice, in the warmup and in sampling
+    settings: Any  # Settings that include the numbers of iterations `warmup` and `draws`.
+    slices: tuple[int, int]  # Iterations per slice, in the warmup and in sampling.
     bars: ProgressBars
-    like: State  # with the shapes and types of a state
-    states: State  # first states, (chain, ...)
+    like: State  # A state with the right shapes and types.
+    states: State  # Initial states (chain, ...).
 
     def start(self, number: int) -> State:
         """Return the first state of a chain."""
@@ -70,9 +70,9 @@ class Runner(ABC):
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
     ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Take the iterations from `first` to `last` of a slice; return the state, draws if kept, and statistics.
+        """Run the iterations from `first` to `last` of a slice; return the state, draws if kept, and statistics.
 
-        The last bit of a draw may depend on its place in the slice, so a resumed chain keeps the places.
+        The last bit of a draw may depend on its position in the slice, so a resumed chain keeps the positions.
         """
 
 
@@ -110,7 +110,7 @@ class Walk:
             num, stats = self._step(self.drawn, s.draws, cancel, phase=1)
             self.drawn += num
             self.divergences += int(stats["diverging"].sum())
-            # NaN if nothing is rejected.
+            # A method that rejects nothing has NaN.
             self.accepted += float(np.sum(stats.get("acceptance_rate", np.nan)))
             step_size = float(stats["step_size"][-1])
             self._show(s.warmup + self.drawn, stats)
@@ -123,7 +123,7 @@ class Walk:
     def _step(
         self, done: int, total: int, cancel: threading.Event, *, phase: int
     ) -> tuple[int, dict[str, np.ndarray]]:
-        """Take the rest of a slice; return the number of iterations, and their statistics."""
+        """Run the rest of a slice; return the number of iterations and their statistics."""
         if cancel.is_set():
             self._save(phase, now=True)
             raise RunCancelled("The chain was stopped.")
@@ -153,7 +153,7 @@ class Walk:
         return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 
     def _lap(self, phase: int) -> None:
-        """Add the time since the last call to a phase."""
+        """Add the time since the last call to this phase."""
         now = time.perf_counter()
         warmup, sampling = self.seconds
         took = now - self._read_at
@@ -164,30 +164,30 @@ class Walk:
         self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
 
     def _so_far(self) -> dict[str, Any]:
-        """Return the numbers on the bar, of draws after the warmup only."""
+        """Return the numbers shown on the bar, which cover only draws after the warmup."""
         known = self.drawn and not np.isnan(self.accepted)
         acceptance = self.accepted / self.drawn if known else None
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
 
 
 def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndarray]:
-    """Take the rows in use from the buffers (row, ...) of a slice."""
+    """Return the rows in use of a slice's buffers (row, ...)."""
     return {name: np.asarray(buffer)[first:last] for name, buffer in buffers.items()}
 
 
 def num_devices() -> int:
-    """Number of devices for chains."""
+    """Return the number of devices for chains."""
     return 1 if jax.config.jax_default_device is not None else len(jax.local_devices())
 
 
 def on_device(number: int) -> AbstractContextManager:
-    """Compute on the device of a chain, in the current thread."""
+    """Compute on this chain's device, in the current thread."""
     count = num_devices()
     return nullcontext() if count == 1 else jax.default_device(jax.local_devices()[number % count])
 
 
 def device_of(tree: Any) -> jax.Device:
-    """Return the one device of all arrays."""
+    """Return the device that all arrays share."""
     (device,) = jax.tree.leaves(tree)[0].devices()
     return device
 
@@ -198,27 +198,27 @@ def here(tree: Any) -> Any:
     return jax.device_put(tree, chosen) if isinstance(chosen, jax.Device) else tree
 
 
-SLICE = 50  # Iterations of a slice; about a millisecond for the smallest models.
+SLICE = 50  # Iterations per slice; about a millisecond for the smallest models.
 STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The density, the starts and the draws of chains."""
+    """The density, the starting points and the kind of draws of chains."""
 
-    density: Density  # of a NumPyro model, or of a Stan program by its library in this process
+    density: Density  # From a NumPyro model, or from a Stan program's library in this process.
     starts: Float[Array, "chain param"]
-    keep: Callable[[Values], Values]  # from named coordinates to what is kept as a draw
-    purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
+    keep: Callable[[Values], Values]  # Maps named coordinates to a stored draw.
+    purpose: Purpose = Purpose.CHAIN  # Purpose of the chains' random keys.
     variances: jax.Array | None = (
-        None  # first inverse metric, (chain, param) or (chain, param, param)
+        None  # First inverse metric, (chain, param) or (chain, param, param).
     )
-    adapts: bool = True  # whether the metric is adapted
-    step_size: Float[Array, " chain"] | None = None  # first step size
+    adapts: bool = True  # Whether the metric is adapted.
+    step_size: Float[Array, " chain"] | None = None  # First step size.
 
 
 class NumpyroChains(Runner):
-    """Runs chains of HMC and NUTS."""
+    """Chains of HMC and NUTS."""
 
     slices = (SLICE, SLICE)
 
@@ -227,7 +227,7 @@ class NumpyroChains(Runner):
         self.settings, self.bars = settings, job.bars
         with precision(settings.dtype):
             course = course or _course_of(job)
-            density = self._density = course.density  # keeps a Stan program open
+            density = self._density = course.density  # Keeps a Stan program open.
             self._starts = course.starts
             kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)
@@ -240,7 +240,7 @@ class NumpyroChains(Runner):
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
-            # Compiled here, so that it does not count as sampling time.
+            # Compile here, so that this does not count as sampling time.
             self._compiled: dict[jax.Device, tuple[Any, Any]] = {}
             for number in range(min(settings.chains, num_devices())):
                 with on_device(number):
@@ -251,7 +251,7 @@ class NumpyroChains(Runner):
 
     @override
     def adapted(self, state: HMCState) -> dict[str, np.ndarray]:
-        # In the order of the definition's vector.
+        # The order is that of the definition's vector.
         found = {"step_size": np.asarray(state.adapt_state.step_size)}
         if self.settings.metric == "unit":
             return found
@@ -269,7 +269,7 @@ class NumpyroChains(Runner):
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
     ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        # JAX returns before the computation is finished; without waiting, the times would be wrong.
+        # JAX dispatches asynchronously; wait, because the times would be wrong otherwise.
         advance, constrain = self._compiled[device_of(state)]
         state, ended = jax.block_until_ready(advance(state, first, last))
         z = ended.pop("z")
@@ -306,7 +306,7 @@ def _course_of(job: Job[Nuts | Hmc]) -> Course:
 
 
 def kernel_of(density: Density, settings: Nuts | Hmc, *, adapt_metric: bool = True) -> HMC:
-    """NumPyro's kernel on a density, with the settings' adaptation."""
+    """Return NumPyro's kernel for a density, with the adaptation of the settings."""
     common: dict[str, Any] = {
         "potential_fn": lambda z: -density.log_density_at(z),
         "target_accept_prob": settings.target_acceptance,
@@ -320,11 +320,11 @@ def kernel_of(density: Density, settings: Nuts | Hmc, *, adapt_metric: bool = Tr
 
 
 def with_metric(state: HMCState, variances: jax.Array) -> HMCState:
-    """Return the same place with a given inverse metric."""
+    """Return the state with a given inverse metric."""
     if variances.ndim == 1:
         inverse_root = jnp.sqrt(variances)
         root = 1 / inverse_root
-    else:  # as NumPyro factors it: `inverse_root` is upper triangular, and its transpose times itself the matrix
+    else:  # NumPyro's factor inverse_root is upper triangular, and inverse_root' inverse_root is the matrix
         inverse_root = jnp.linalg.cholesky(variances[::-1, ::-1])[::-1, ::-1].T
         root = solve_triangular(inverse_root, jnp.eye(len(variances)), lower=True)
     metric = {
@@ -336,17 +336,17 @@ def with_metric(state: HMCState, variances: jax.Array) -> HMCState:
 
 
 def _with_step_size(state: HMCState, step_size: Float[Array, ""]) -> HMCState:
-    """Return the same place with a given step size, from which the adaptation begins."""
+    """Return the state with a given step size, from which the adaptation begins."""
     begun = dual_averaging()[0](jnp.log(10 * step_size))
     adapted = state.adapt_state._replace(step_size=step_size, ss_state=begun)
     return state._replace(adapt_state=adapted)
 
 
 def bounded(settings: Nuts | Hmc, state: HMCState) -> HMCState:
-    """Shorten the next trajectory of static HMC to `max_steps` of the present step size, where it would be longer."""
+    """Shorten the next trajectory of static HMC to at most `max_steps` steps of the current size."""
     if isinstance(settings, Nuts):
         return state
-    # A hair less than max_steps whole steps: NumPyro rounds the number of steps up.
+    # Use slightly less than max_steps steps, because NumPyro rounds the number of steps up.
     longest = (settings.max_steps - 0.01) * state.adapt_state.step_size
     return state._replace(trajectory_length=jnp.minimum(settings.trajectory_length, longest))
 
@@ -358,7 +358,7 @@ def _advance(
     first: jax.Array | int,
     last: jax.Array | int,
 ) -> tuple[HMCState, dict[str, Any]]:
-    """Take iterations `first` to `last` of a slice; returns what each of them ended in, in buffers of SLICE rows."""
+    """Run iterations `first` to `last` of a slice; return the kept values of each, in buffers of SLICE rows."""
 
     def body(i: jax.Array, carry: tuple) -> tuple:
         state, buffers = carry
@@ -372,7 +372,7 @@ def _advance(
 
 
 def _keep(state: HMCState) -> dict[str, Any]:
-    """Return the kept values of an iteration, under ArviZ's names."""
+    """Return the kept values of an iteration under ArviZ's names."""
     return {
         "z": state.z,
         "diverging": state.diverging,

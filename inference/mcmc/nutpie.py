@@ -1,9 +1,9 @@
-"""NUTS by the package nutpie (https://github.com/pymc-devs/nutpie), on Stan programs and NumPyro models.
+"""NUTS from the package nutpie (https://github.com/pymc-devs/nutpie), for Stan programs and NumPyro models.
 
-Every chain is a nutpie run with its own seed, so it depends only on the run's seed and its number. nutpie calls the
-library of a Stan program without Python. For a NumPyro model, and a Stan program with given starts, it calls the
-compiled gradient through Python, at some tens of microseconds and one chain at a time. nutpie cannot continue a chain:
-an interrupted chain starts again, and a longer chain is drawn again, with the same first draws.
+Every chain is a separate nutpie run with its own seed, so it depends only on the run's seed and its number. nutpie
+calls the library of a Stan program without Python. For a NumPyro model, or a Stan program with given starts, it calls
+the compiled gradient through Python, which takes some tens of microseconds, for one chain at a time. nutpie cannot
+continue a chain. An interrupted or a longer chain is drawn again from the start, with the same first draws.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .chains import ChainPlace, Standing
 from .nuts import Nuts
 from .starts import chain_starts
 
-RADIUS = 2.0  # Radius of nutpie's own starts of Stan programs.
+RADIUS = 2.0  # The `init_radius` that nutpie uses for Stan programs.
 
 
 def checked(settings: Nuts) -> Nuts:
@@ -37,7 +37,7 @@ def checked(settings: Nuts) -> Nuts:
         if (given := getattr(settings, name)) != value:
             raise ArgumentError(
                 f"`{name}` is {given!r}, but engine='nutpie' supports only {value!r}. Leave it out, or use "
-                "engine='numpyro' or 'stanli'."
+                "engine='numpyro' or engine='stanli'."
             )
     return settings
 
@@ -51,7 +51,7 @@ STATS = {
     "diverging": "diverging",
     "energy": "energy",
 }
-"""nutpie's names and ArviZ's."""
+"""nutpie's names of statistics and ArviZ's."""
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 NUDGE = 1e-3  # Change of a start along a coordinate with slope zero.
 LOOKS = 10  # Milliseconds between updates of the progress.
@@ -61,10 +61,10 @@ Values = dict[str, np.ndarray]
 
 
 class NutpieChains:
-    """Chains of one target; compiled once, called from several threads.
+    """Chains of one target, compiled once and called from several threads.
 
-    Raises ValueError for settings that nutpie does not support, InferenceError if no starting point has a finite log
-    density, and StanError if the program does not compile.
+    Making it raises ValueError for settings that nutpie does not support, InferenceError if no starting point has a
+    finite log density, and StanError if the program does not compile.
     """
 
     def __init__(self, job: Job[Nuts]) -> None:
@@ -72,7 +72,7 @@ class NutpieChains:
         given = job.given
         if given is not None and (given.inverse_metric is not None or given.step_size is not None):
             raise ArgumentError(
-                "`engine` is 'nutpie', which takes no step size and no metric. Use engine='numpyro', 'stanli' or "
+                "`engine` is 'nutpie', which accepts no step size or metric. Use engine='numpyro', 'stanli' or "
                 "'cmdstan'."
             )
         self.job, self.bars = job, job.bars
@@ -105,7 +105,7 @@ class NutpieChains:
         )
 
     def _taken(self, trace: Any, phase: str = "") -> tuple[Values, Values]:
-        """Return the draws and statistics of the warmup ("warmup_") or of the sampling ("")."""
+        """Return the draws and statistics of the warmup ("warmup_") or of the sampling phase ("")."""
         draws = self.model.draws(_of_chain(trace[f"{phase}posterior"]))
         found = _of_chain(trace[f"{phase}sample_stats"])
         return draws, {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
@@ -138,15 +138,15 @@ class NutpieChains:
                     sampler.cancel()
                     raise RunCancelled("The chain was stopped.") from None
             except RuntimeError as error:
-                words = (str(error).splitlines() or ["without a word"])[0].rstrip(".")
+                words = (str(error).splitlines() or ["no message"])[0].rstrip(".")
                 raise InferenceError(
-                    f"nutpie failed on {self.job.target.name!r} ({words}); check the data and the prior, or use "
+                    f"nutpie failed on {self.job.target.name!r} ({words}). Check the data and the prior, or use "
                     "another engine."
                 ) from error
 
 
 class _StanModel:
-    """A Stan program by its library, loaded by nutpie."""
+    """A Stan program whose library nutpie calls directly."""
 
     def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         from nutpie import _lib
@@ -169,22 +169,22 @@ class _StanModel:
         )
 
     def start(self, number: int) -> Values:
-        """Nothing, as nutpie chooses the start of a chain."""
+        """Return nothing, because nutpie chooses the start of a chain."""
         del number
         return {}
 
     def compiled(self, number: int) -> Any:
-        """Return the model that nutpie samples; `transformed data` has the same random numbers in all chains."""
+        """Return the model that nutpie samples; random numbers in `transformed data` are the same for all chains."""
         del number
         return self._parts.with_data(seed=self._job.seed)
 
     def draws(self, variables: Values) -> Values:
-        """Draws of all parameters and derived quantities."""
+        """Return draws of all parameters and derived quantities."""
         return name_draws(self._job.target, variables)
 
 
 class _VectorModel:
-    """A NumPyro model, or a Stan program with given starts, by its compiled gradient, which nutpie calls in Python."""
+    """A NumPyro model, or a Stan program with given starts, whose compiled gradient nutpie calls through Python."""
 
     def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         with precision("float64"):
@@ -194,12 +194,12 @@ class _VectorModel:
             starts = chain_starts(density, settings, job.seed) if given is None else given.positions
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))
             slopes = np.stack([self._gradient(jnp.asarray(start))[1] for start in starts])
-            # nutpie derives its first metric from the slope, and fails if that is zero.
+            # nutpie derives its first metric from the gradient, and fails where that is zero.
             self._starts = np.asarray(starts) + NUDGE * (slopes == 0)
             self._constrain = in_double(lambda v: density.quantities(density.unravel(v)))
 
     def start(self, number: int) -> Values:
-        """Return the values at the start of a chain, if it was searched for."""
+        """Return the values at the start of a chain, if a search found it."""
         if self._init == "random":
             return {}
         with precision("float64"):
@@ -207,7 +207,7 @@ class _VectorModel:
         return {name: np.asarray(value) for name, value in values.items()}
 
     def compiled(self, number: int) -> Any:
-        """Return the function of vectors that nutpie samples, from the start of a chain."""
+        """Return the function of vectors that nutpie samples, with the start of this chain."""
         from nutpie.compiled_pyfunc import from_pyfunc
 
         size, start = self._starts.shape[1], self._starts[number]
@@ -222,12 +222,12 @@ class _VectorModel:
         )
 
     def draws(self, variables: Values) -> Values:
-        """Draws of all variables and derived quantities."""
+        """Return draws of all variables and derived quantities."""
         found: Values = self._constrain(variables[_VECTOR])
         return found
 
     def _at(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        with precision("float64"):  # for this thread, one of nutpie's
+        with precision("float64"):  # This thread belongs to nutpie.
             value, gradient = self._gradient(vector)
             return float(value), np.asarray(gradient)
 
@@ -236,14 +236,14 @@ _Model = _StanModel | _VectorModel
 
 
 class _Watch:
-    """Updates the bar of a chain, and records the times of the chain and its warmup by nutpie's clock."""
+    """Callback that updates a chain's bar, and records the times of the chain and its warmup by nutpie's clock."""
 
     def __init__(self, bar: ChainBar) -> None:
         self.bar = bar
         self.seconds = self.warmup_seconds = 0.0
 
     def __call__(self, chains: Any) -> None:
-        """Update the progress; called by a thread of nutpie."""
+        """Update the progress; nutpie calls this from one of its threads."""
         (chain,) = chains
         self.seconds = chain.runtime_ms / 1000
         if chain.tuning:
@@ -258,5 +258,5 @@ class _Watch:
 
 
 def _of_chain(group: Any) -> Values:
-    """Arrays (draw, ...) of the only chain."""
+    """Return the arrays (draw, ...) of the only chain."""
     return {str(name): array.values[0] for name, array in group.to_dataset().data_vars.items()}

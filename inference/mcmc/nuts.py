@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FIT = "onebasin.inference.fits.begin:sampled"
 """The function that runs chains from a fit."""
 GIVEN = "onebasin.inference.mcmc.starts:start_of"
-"""The function that makes a start of what users give."""
+"""The function that makes a start from the values or posterior that users give."""
 
 
 @settings
@@ -65,7 +65,7 @@ class Chains(Method):
 
     @property
     def keeps(self) -> bool:
-        """Check whether chains are kept as they go."""
+        """Return whether chains are saved during the run."""
         return not self.save_warmup
 
     def run(self, job: Job[Any]) -> Found:
@@ -75,7 +75,7 @@ class Chains(Method):
         if self.threads_per_chain > 1 and job.engine != CMDSTAN.name:
             raise ArgumentError(
                 f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} computes a chain in one "
-                "thread; use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
+                "thread. Use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
             )
         if job.given is None and (job.start is not None or job.adapt_from is not None):
             job = replace(job, given=found_at(GIVEN)(job))
@@ -89,7 +89,7 @@ class Chains(Method):
 
 @settings
 class Nuts(Chains):
-    """Sample with the no-U-turn sampler; `nuts` describes the fields."""
+    """Settings of the no-U-turn sampler; `nuts` describes the fields."""
 
     name: ClassVar[str] = "nuts"
 
@@ -134,67 +134,68 @@ def nuts(
     target : Target
         The model conditioned on data.
     chains : int
-        Independent chains.
+        Number of independent chains.
     warmup : int
-        Iterations of adaptation of each chain.
+        Number of adaptation iterations per chain.
     draws : int
         Number of draws kept per chain.
     target_acceptance : float
-        Target of the mean acceptance probability, in (0, 1).
+        Target for the mean acceptance probability, in (0, 1).
     metric : {"diag", "dense", "unit"}
         Shape of the inverse mass matrix.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     init : {"random", "optimum", "pathfinder", "fit"}
-        Start of each chain: one of these names, a JSON file of values, or a posterior to draw from. A random point,
-        also called "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that
-        L-BFGS finds from several of them; or a draw from Pathfinder on the path from a random point to an optimum. In
-        Python it can also be values or a posterior: see `start` in `infer`. Optima keep chains out of modes with
-        almost no probability, but if all chains start at the same optimum, R-hat says little about other modes. "fit":
-        at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, with one chain in
-        four at a random point; if the fit's weights are bad, as "random", with the full warmup.
+        Start of each chain: one of these names, a JSON file of values, or a posterior to draw from. "random" (or
+        "uniform"): a random point. "optimum": the best optimum of the log density (in the unconstrained space, with
+        the Jacobian) that L-BFGS finds from several random points. "pathfinder": a draw from Pathfinder on the path
+        from a random point to an optimum. "fit": a draw from a weighted fit (`dadvi`), with its covariance as the
+        metric and without warmup, and a random point for one chain in four; if the fit's weights are bad, "random"
+        with the full warmup. In Python it can also be values or a posterior: see `start` in `infer`. Optima keep
+        chains out of modes with almost no probability, but if all chains share one, R-hat says little about other
+        modes.
     init_starts : int
-        Points from which each chain searches for an optimum.
+        Number of points from which each chain searches for an optimum.
     thin : int
-        Iterations per kept draw. Statistics sum the steps of the iterations in between and record their largest tree
-        depth and any divergence.
+        Number of iterations per stored draw. Statistics sum the steps of these iterations, and record their largest
+        tree depth and any divergence.
     threads_per_chain : int
-        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding. The program is compiled for
-        threads.
+        Number of threads for `reduce_sum` in each chain of CmdStan. Draws then agree up to rounding. The program is
+        compiled for threads.
     adapt : bool
-        Adapt step size and metric in the warmup. Without it, the warmup only brings a chain to the posterior.
+        Whether to adapt step size and metric in the warmup. Otherwise the warmup only brings a chain to the posterior.
     save_warmup : bool
-        Whether to keep every draw of the warmup in the groups `warmup_posterior` and
-        `warmup_sample_stats`. Such a run saves nothing before it ends, and cannot be resumed.
+        Whether to keep every draw of the warmup in the groups `warmup_posterior` and `warmup_sample_stats`. Such a run
+        saves nothing before its end and cannot be resumed.
     dtype : {"float64", "float32"}
-        Precision of the NumPyro engine, and of its draws; Stan always has float64.
+        Precision of the NumPyro engine and of its draws; Stan always uses float64.
     max_tree_depth : int
         A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `diverging`, `tree_depth`,
-        `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw), `energy` and `lp` in nats; and
-        the data, log likelihoods and predictions. Divergences are recorded, not raised. nutpie's `energy` is known up
-        to one constant per chain.
+        The group `posterior` has every variable as (chain, draw, ...). `sample_stats` has `diverging`, `tree_depth`,
+        `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw); `energy` and `lp` are in
+        nats. Other groups have the data, log likelihoods and predictions. Divergences are recorded, not raised.
+        nutpie's `energy` is known up to one constant per chain.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError, InferenceError, InUse, WriteError, StanError
-        As `infer`.
+        Same as in `infer`.
 
     See Also
     --------
-    hmc : trajectories of a fixed length.
-    diagnose : whether the draws may be used.
+    hmc : Sample with trajectories of a fixed length.
+    diagnose : Check whether the draws may be used.
 
     References
     ----------
     Hoffman and Gelman 2014, The no-U-turn sampler, JMLR 15. Betancourt 2017, arXiv:1701.02434, appendix A (multinomial
-    sampling, which all engines have). nutpie: https://github.com/pymc-devs/nutpie.
+    sampling, which all engines use). nutpie: https://github.com/pymc-devs/nutpie.
 
     Examples
     --------
@@ -209,7 +210,7 @@ def nuts(
 
 @settings
 class Hmc(Chains):
-    """Sample with static HMC; `hmc` describes the fields."""
+    """Settings of static HMC; `hmc` describes the fields."""
 
     name: ClassVar[str] = "hmc"
     engines: ClassVar = {name: place for name, place in Chains.engines.items() if name != "stanli"}
@@ -256,30 +257,30 @@ def hmc(
     target : Target
         The model conditioned on data.
     chains, warmup, draws, target_acceptance, metric, init_radius, init, init_starts, thin : Any
-        As in `nuts`.
+        Same as in `nuts`.
     threads_per_chain, adapt, save_warmup, dtype : Any
-        As in `nuts`.
+        Same as in `nuts`.
     trajectory_length : float
-        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
-        Gaussian's period in the adapted metric, after which its position is independent of the last. The default of
-        NumPyro and CmdStan, 2 pi, is a whole period: for a Gaussian the trajectory returns to its start, and chains
-        hardly move.
+        Integration time of every trajectory; the number of steps is trajectory_length / step_size. The default is a
+        quarter of a Gaussian's period in the adapted metric, after which the position is independent of the previous
+        one. The default of NumPyro and CmdStan, 2 pi, is a whole period: for a Gaussian the trajectory returns to its
+        start, and chains hardly move.
     max_steps : int
-        Maximum number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without this bound, one
-        unlucky step size in the warmup can take hours. Stan has no bound.
+        Maximum number of leapfrog steps of a trajectory; longer trajectories end early (NumPyro). Without this bound,
+        one unlucky step size in the warmup can take hours. Stan has no such bound.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        As in `nuts`, without `tree_depth`. CmdStan does not report which transitions of static HMC diverged, so
-        results of the Stan engines lack `diverging` too.
+        Same as in `nuts`, without `tree_depth`. CmdStan does not report which transitions of static HMC diverged, so
+        results of the Stan engines also lack `diverging`.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError, InferenceError, InUse, WriteError, StanError
-        As `infer`.
+        Same as in `infer`.
 
     References
     ----------

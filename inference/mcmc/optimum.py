@@ -1,8 +1,8 @@
-"""The best of several optima of a log density, as the start of a chain.
+"""Search for the best of several optima of a log density, where a chain starts.
 
-Potential: minus the log density in the unconstrained space, with the Jacobian. The optimiser is SciPy's L-BFGS-B
-without bounds (Zhu et al. 1997); every starting point has a run of its own, so that a chain's start depends on its
-own key alone. A point where the potential is not finite counts as a wall: the line search turns back before it.
+The potential is minus the log density in the unconstrained space, with the Jacobian. The optimiser is SciPy's L-BFGS-B
+without bounds (Zhu et al. 1997). Every starting point has a separate run, so that a chain's start depends only on its
+own key. A point where the potential is not finite counts as a wall, from which the line search turns back.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,22 +19,22 @@ from onebasin.base.errors import InferenceError
 
 from ..contracts.density import Vector
 
-ITERATIONS = 1000  # Most iterations of a run.
-FLAT = {"float64": 1e-5, "float32": 1e-2}  # Largest gradient at an optimum, for a potential of 1.
+ITERATIONS = 1000  # Maximum number of iterations of a run.
+FLAT = {"float64": 1e-5, "float32": 1e-2}  # Largest gradient at an optimum with a potential of 1.
 
 
 @dataclass(frozen=True)
 class OptimiserEnd:
     """The point where a run of the optimiser ended."""
 
-    potential: float  # infinite if it failed
-    vector: np.ndarray  # (param,)
-    gradient: np.ndarray  # (param,), of the potential
-    evaluations: int = 0  # gradients that the run took
+    potential: float  # Infinite if the run failed.
+    vector: np.ndarray  # (param,).
+    gradient: np.ndarray  # Gradient of the potential (param,).
+    evaluations: int = 0  # Number of gradients in the run.
 
     @property
     def is_flat(self) -> bool:
-        """Check whether the gradient is zero up to rounding."""
+        """Return whether the gradient is zero up to rounding."""
         slack = FLAT[self.vector.dtype.name] * max(1.0, abs(self.potential))
         return bool(np.max(np.abs(self.gradient), initial=0.0) <= slack)
 
@@ -42,8 +42,7 @@ class OptimiserEnd:
 class BestOptimum:
     """A compiled search for the best optimum from several starting points.
 
-    The log density is a function of a vector and of further arguments, such as data; options are those of SciPy's
-    L-BFGS-B.
+    The log density is a function of a vector and possibly more arguments, such as data. Options are those of L-BFGS-B.
     """
 
     def __init__(self, log_density: Callable[..., jax.Array], **options: float) -> None:
@@ -51,7 +50,7 @@ class BestOptimum:
         self._options = {"maxiter": ITERATIONS, **options}
 
     def __call__(self, starts: Float[Array, "start param"], *given: Any) -> Vector:
-        """Return the point of the highest log density, as the start of a chain."""
+        """Return the optimum with the highest log density, where a chain starts."""
         try:
             best = self.best(starts, given=given)
         except InferenceError as error:
@@ -61,7 +60,7 @@ class BestOptimum:
         return jnp.asarray(best.vector)
 
     def climb(self, vector: Vector) -> tuple[jax.Array, jax.Array]:
-        """The log density and its gradient at a vector."""
+        """Return the log density and its gradient at a vector."""
         potential, slope = self._objective(vector)
         return -potential, -slope
 
@@ -71,12 +70,12 @@ class BestOptimum:
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
     ) -> OptimiserEnd:
-        """Return the highest optimum; `done` is called after each start with the number so far."""
+        """Return the highest optimum; call `done` after each run with the number of runs so far."""
         found = self.every(starts, done, given)
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):
             raise InferenceError(
-                f"None of {len(found)} starting points led to an optimum with a finite log density."
+                f"No optimum with a finite log density was found from {len(found)} starting points."
             )
         return best
 
@@ -86,7 +85,7 @@ class BestOptimum:
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
     ) -> list[OptimiserEnd]:
-        """Return the end of the run from each start; `done` as in `best`."""
+        """Return the end of the run from each start; `done` is used as in `best`."""
         found = []
         for number, start in enumerate(np.asarray(starts), 1):
             found.append(self._run(start, given))
@@ -96,7 +95,7 @@ class BestOptimum:
     def _run(self, start: np.ndarray, given: Sequence[Any]) -> OptimiserEnd:
         """Return the end of the run from a point."""
         first = float(self._objective(jnp.asarray(start), *given)[0])
-        # Higher than any point that the run accepts, yet low enough for the line search.
+        # The wall is higher than any point that the run accepts, but low enough for the line search.
         wall = first + 10 * (1 + abs(first)) if np.isfinite(first) else np.inf
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:

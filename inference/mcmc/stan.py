@@ -1,11 +1,11 @@
-"""HMC and NUTS on a Stan program, a process a chain; and the starting points that Stan programs share.
+"""HMC and NUTS on a Stan program, with one process per chain, and starting points for Stan programs.
 
-Optima are those of CmdStan's L-BFGS with the log Jacobian, that is of the density in which its samplers move.
+Optima come from CmdStan's L-BFGS with the log Jacobian: they are optima of the density that its samplers use.
 
-A program writes its draws into the folder of the chain, a whole row at a time. If it was killed, or more draws are
-wanted, the whole rows are read, and the chain's next program continues from the last draw, with the step size and the
-metric of the warmup, and with a new random stream, because CmdStan does not report the state of the first one. A warmup
-that was killed is started again, with the same outcome.
+A program writes its draws into the folder of the chain, one whole row at a time. If it was killed, or more draws are
+wanted, its complete rows are read. The chain's next program continues from the last draw, with the step size and the
+metric of the warmup. It uses a new random stream, because CmdStan does not report the state of the first one. If the
+warmup was killed, it is started again, with the same result.
 """
 
 import json
@@ -14,7 +14,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,6 @@ from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.program import name_draws
 from onebasin.stan.run import (
     Adaptation,
-    Adapted,
     CommandStart,
     Files,
     Output,
@@ -55,7 +54,7 @@ from .nuts import Nuts
 SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
-_ROUNDING = 1e-7  # relative rounding of a log density, below which two optima are the same
+_ROUNDING = 1e-7  # Optima are the same if log densities agree to this relative precision.
 
 
 def best_optimum(
@@ -66,16 +65,16 @@ def best_optimum(
     seeds: list[int],
     cancel: threading.Event | None = None,
 ) -> Path:
-    """Optimise once per seed, and write the parameters of the highest log density as an init file.
+    """Optimise once per seed, and write the parameters with the highest log density to an init file.
 
-    Runs start uniformly within +-`init_radius` in the unconstrained space. If every run fails, InferenceError quotes
-    the last one.
+    Runs start at points uniform within +-`init_radius` in the unconstrained space. If every run fails, the
+    InferenceError quotes the last failure.
     """
     try:
         best, _ = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
     except InferenceError as error:
         raise InferenceError(
-            f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
+            f"{str(error).removesuffix('.')} (init='optimum'). Raise `init_starts`, or use init='random'."
         ) from error
     return write(folder, parameters_of(program, best))
 
@@ -91,11 +90,11 @@ def find_optimum(
     cancel: threading.Event | None = None,
     done: Callable[[int], None] = lambda _: None,
 ) -> tuple[Output, bool]:
-    """Optimise once per seed as `best_optimum` does, and choose the highest log density.
+    """Optimise once per seed as in `best_optimum`, and choose the highest log density.
 
-    Return the program's output, whose last row is the optimum; and whether a run that met its criterion ended as
-    high, up to rounding. A run takes at most `iterations` steps. `jacobian` includes the log Jacobian of the
-    constraints. After each run `done` is called with the number of runs.
+    Return the program's output, whose last row is the optimum, and whether a run that met its criterion ended as high,
+    up to rounding. A run takes at most `iterations` steps. `jacobian` includes the log Jacobian of the constraints.
+    After each run, `done` is called with the number of runs so far.
     """
     found: list[tuple[Output, bool]] = []
     failure = "the log density is not finite there"
@@ -115,8 +114,8 @@ def find_optimum(
             printed = run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
-        # A line search fails mostly because the optimum cannot be located more precisely. Such a run ends with an
-        # error, but it writes its last point, which counts if its log density is finite.
+        # A line search usually fails because the optimum cannot be located more precisely. Such a run ends with an
+        # error but writes its last point, which counts if its log density is finite.
         with suppress(StanRunError):
             output = read(csv)
             if np.isfinite(output.method.get("lp__", np.empty(0))[-1:]).any():
@@ -124,7 +123,7 @@ def find_optimum(
         done(number)
     if not found:
         raise InferenceError(
-            f"No optimum was found from {len(seeds)} starting points, the last time: {failure}."
+            f"No optimum was found from {len(seeds)} starting points. The last run failed: {failure}."
         )
     best = max((output for output, _ in found), key=_log_density)
     level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))
@@ -139,7 +138,7 @@ def pathfinder_draw(
     seed: int,
     cancel: threading.Event | None = None,
 ) -> Path:
-    """Run Pathfinder along one path, and write the parameters of a draw as an init file."""
+    """Run Pathfinder along one path, and write the parameters of a draw to an init file."""
     csv = folder / "pathfinder.csv"
     arguments = command_line(
         Files(data=program.data, output=csv),
@@ -158,13 +157,13 @@ def pathfinder_draw(
 
 
 def parameters_of(program: ReadyProgram, output: Output) -> dict[str, Any]:
-    """Return the values of the parameters in the last row; parameters of size zero, not in the file, are empty."""
+    """Return the parameter values in the last row; parameters of size zero are not in the file, and are empty."""
     found = output.variables
     return {n: found[n][-1] if n in found else np.empty(0) for n in program.info.parameters}
 
 
 def write(folder: Path, values: Mapping[str, Any]) -> Path:
-    """Write values of parameters as an init file."""
+    """Write parameter values to an init file."""
     from stanio import write_stan_json
 
     path = folder / "init.json"
@@ -173,10 +172,10 @@ def write(folder: Path, values: Mapping[str, Any]) -> Path:
 
 
 def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert a start to values of the program's parameters; CmdStan itself rejects wrong shapes and values."""
+    """Convert a start to values of the program's parameters; CmdStan rejects wrong shapes and values."""
     from onebasin.stan.network import pack_unconstrained
 
-    from ..density.network import NetworkDensity  # here: it loads JAX
+    from ..density.network import NetworkDensity  # Imported here, because it loads JAX.
 
     if target.is_network:
         with precision("float64"):
@@ -193,7 +192,7 @@ def seeds_of(seed: int, chain: int, count: int) -> list[int]:
 
 
 def seed_of(seed: int, chain: int, program: int) -> int:
-    """Return the seed of the `program`-th program, from 1, that continues a chain."""
+    """Return the seed of a program that continues a chain; `program` counts from 1."""
     return int(np.random.SeedSequence([seed, chain, program]).generate_state(1)[0])
 
 
@@ -201,7 +200,7 @@ def _log_density(output: Output) -> float:
     return float(output.method["lp__"][-1])
 
 
-LAST = "last-"  # prefix of parameters in a chain's state
+LAST = "last-"  # Prefix of parameter names in a chain's state.
 
 
 def going_on(
@@ -212,9 +211,9 @@ def going_on(
 ) -> dict[str, np.ndarray]:
     """Return the state from which a chain continues after a block of draws with their statistics (draw,).
 
-    It holds the number `program` of the next program, 0 for the one that warms up; `step_size` and `inverse_metric`
-    of the warmup; the values of the parameters, `names`, in the last draw; the sum `accepted` of the acceptance
-    probabilities; and the number of `divergences`, if the method reports them.
+    The state holds the number `program` of the next program, where program 0 warms up; the warmup's `step_size` and
+    `inverse_metric`; the last draw of the parameters `names`; the sum `accepted` of the acceptance probabilities; and
+    the number of `divergences`, if the method reports them.
     """
     found = dict(state)
     if "step_size" not in found:
@@ -230,19 +229,18 @@ def going_on(
 
 
 def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float, float]:
-    """Return the seconds of a chain's warmup and of its draws, including a program that has ended or was killed.
+    """Return the seconds of a chain's warmup and of its draws, including a program that ended or was killed.
 
-    `before` is the state of the chain when the program began or its warmup ended; it was written to the chain's folder
-    at that moment.
+    `before` is the state of the chain when the program began or its warmup ended. It was saved at that moment.
     """
     output = next(read_blocks(csv))
     warmup, sampling = output.seconds("Warm-up"), output.seconds("Sampling")
     if math.isnan(sampling):
         warmup, sampling = before.warmup_seconds, 0.0
-        if folder is not None:  # the time of a killed program's last row
+        if folder is not None:  # Use the time of a killed program's last row.
             began = state_file(folder).stat().st_mtime
             sampling = max(0.0, csv.stat().st_mtime - began)
-    elif before.draws:  # a program that continues does not warm up
+    elif before.draws:  # A program that continues does not warm up.
         warmup = before.warmup_seconds
     return warmup, before.sampling_seconds + sampling
 
@@ -259,19 +257,19 @@ STATS = {
     "divergent__": "diverging",
     "energy__": "energy",
 }
-"""CmdStan's names and ArviZ's names; static HMC has neither tree depth nor divergences."""
+"""CmdStan's names of statistics and ArviZ's; static HMC has neither tree depth nor divergences."""
 
 _NOT_WRITTEN = "cannot write output file"
-"""Last message of onebasin's driver of Stan's services on a full disk; CmdStan itself does not check."""
+"""Last message of onebasin's driver of Stan's services when the disk is full; CmdStan itself does not check."""
 
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 
 
 class StanChains:
-    """Chains of one target; the program is compiled and the data are written once. Raises StanError."""
+    """Chains of one target. The program is compiled and the data are written once. Raises StanError."""
 
     def __init__(self, job: Job[Any]) -> None:
-        assert job.folder is not None, "chains have one"
+        assert job.folder is not None, "chains have a folder"
         self.job, self.settings, self.bars, self.folder = job, job.method, job.bars, job.folder
         threads = job.method.threads_per_chain > 1
         self.ready = make_ready(
@@ -313,9 +311,9 @@ class StanChains:
         *,
         draws: int,
         warmup: int,
-        adapted: Adapted | None = None,
+        adapted: Sequence[str] = (),
     ) -> list[str]:
-        """Compose the command line of a program that runs a chain, or the rest of it."""
+        """Compose the command line of a program that runs a chain or the rest of a chain."""
         s = self.settings
         if isinstance(s, Nuts):
             engine = ["engine=nuts", f"max_depth={s.max_tree_depth}"]
@@ -352,7 +350,7 @@ class _StanChain:
 
     @property
     def _saved(self) -> int:
-        """Rows of warmup in the file; a chain with such rows is run by one program."""
+        """The number of warmup rows in the file; a single program runs a chain with such rows."""
         s = self._runner.settings
         return s.warmup if s.save_warmup else 0
 
@@ -380,7 +378,7 @@ class _StanChain:
         )
 
     def _recover(self) -> None:
-        """Read the draws of a program that was killed; draws of earlier programs are in the place already."""
+        """Read the draws of a program that was killed; draws of earlier programs are already stored."""
         if self._csv.exists() and keep_whole_rows(self._csv):
             self._take()
             self._place.save(lambda: self._standing, now=True)
@@ -391,10 +389,10 @@ class _StanChain:
             path.unlink()
 
     def _sample(self, bar: ChainBar, done: int, cancel: threading.Event) -> None:
-        """Draw the rest of the chain, after the given number of iterations."""
+        """Draw the rest of the chain after `done` iterations."""
         runner, begun, csv = self._runner, self._standing, self._csv
         arguments = self._going_on() if begun.draws else self._beginning(cancel)
-        self._place.save(lambda: begun, now=True)  # records when the program began
+        self._place.save(lambda: begun, now=True)  # Record when the program began.
         warmup, started = 0 if begun.draws else runner.settings.warmup, time.monotonic()
 
         def watch(printed: str) -> None:
@@ -402,7 +400,7 @@ class _StanChain:
                 return
             iteration = int(numbers[-1])
             if warmup and iteration > warmup and not self._standing.warmup_seconds:
-                # A program that is killed later does not report how long its warmup took.
+                # If the program is killed later, it does not report how long its warmup took.
                 self._standing = replace(begun, warmup_seconds=time.monotonic() - started)
                 self._place.save(lambda: self._standing, now=True)
             bar.show(done + iteration)
@@ -413,7 +411,9 @@ class _StanChain:
             )
         except (RunCancelled, StanRunError) as error:
             if self._place.folder is not None:
-                with suppress(OSError, OnebasinError):  # else the draws stay in their file
+                with suppress(
+                    OSError, OnebasinError
+                ):  # If this fails, the draws stay in their file.
                     self._recover()
             if _NOT_WRITTEN in str(error):
                 raise self._incomplete(csv) from error
@@ -431,42 +431,40 @@ class _StanChain:
             self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
         start = CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.job.given
-        adapted = None
+        adapted: list[str] = []
         if given is not None:
             step_size = None if given.step_size is None else float(given.step_size[number])
-            metric = None
-            if runner.metric is not None:
-                metric = Adaptation(1.0, runner.metric[number]).write(self._scratch)
-            adapted = Adapted(step_size=step_size, metric=metric)
+            metric = np.empty(0) if runner.metric is None else runner.metric[number]
+            adapted = Adaptation(step_size, metric).arguments(self._scratch)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
-        """Compose the command line of a chain that has warmed up, and report its new random stream."""
+        """Compose the command line that continues a warmed-up chain, and report the new random stream."""
         runner, number, state = self._runner, self._place.number, self._standing.state
         draws, wanted = self._standing.draws, runner.settings.draws
         notice(
-            f"chain {number} continues after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
-            "and metric, and with a new random stream"
+            f"chain {number} continues after {draws:,} of {wanted:,} draws, with the same step size and metric but a "
+            "new random stream"
         )
         seed = seed_of(runner.job.seed, number, self._program)
         last = {n.removeprefix(LAST): v for n, v in state.items() if n.startswith(LAST)}
         start = CommandStart(seed=seed, chain=number + 1, init=write(self._scratch, last))
         adaptation = Adaptation(float(state["step_size"]), state["inverse_metric"])
-        adapted = Adapted(step_size=adaptation.step_size, metric=adaptation.write(self._scratch))
+        adapted = adaptation.arguments(self._scratch)
         return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
     def _incomplete(self, csv: Path) -> StanRunError:
-        """Return the error for a file that lacks draws, or the times after the last draw."""
+        """Return the error for a file that lacks draws or the times that follow the last draw."""
         found, wanted = self._standing.draws, self._runner.settings.draws
-        remedy = "set TMPDIR to a folder on another disk, or free space there"
+        remedy = "Set TMPDIR to a folder on another disk, or free space on this one"
         if self._place.folder is not None:
-            remedy = "free space there, and repeat the call to resume"
+            remedy = "Free space on the disk, and repeat the call to resume"
         return StanRunError(
-            f"Stan wrote only {found} of {wanted} draws to {csv}, as on a full disk; {remedy}."
+            f"Stan wrote only {found} of {wanted} draws to {csv}; the disk is probably full. {remedy}."
         )
 
     def _take(self, printed: str = "") -> float:
-        """Read the whole rows that a program has written; return its seconds of sampling, NaN if it was killed."""
+        """Read the complete rows that a program wrote; return its seconds of sampling, or NaN if it was killed."""
         csv, runner, before, program = self._csv, self._runner, self._standing, self._program
         draws, seconds, state = before.draws, math.nan, before.state
         if csv.exists():
@@ -480,8 +478,7 @@ class _StanChain:
                     if column in block.method
                 }
                 if not isinstance(runner.settings, Nuts):
-                    # CmdStan writes the integration time instead; the number of steps follows from it as in Stan's
-                    # source.
+                    # CmdStan writes only the integration time. Compute the number of steps from it as Stan does.
                     steps = block.method["int_time__"] / stats["step_size"]
                     stats["n_steps"] = np.maximum(1, steps).astype(np.int64)
                 self._place.put(draws, name_draws(runner.job.target, block.variables), stats)

@@ -1,11 +1,11 @@
 """Starting points of chains, and step sizes and metrics given by the user or taken from an earlier run.
 
-Convention: vectors are those of `density.network.density_of(target)`, unconstrained, for every engine. Stan's process
-gets the values there by name, and the metric in the order of its own coordinates.
+For every engine, vectors are the unconstrained ones of `density.network.density_of(target)`. Stan's process receives
+parameter values by name, and the metric in the order of its own coordinates.
 
-If a chain starts in another labelling of a declared symmetry than the earlier chain, its metric M is moved. With g the
-element that brings the earlier chain's mean closest to the start, and J the Jacobian of its action in the unconstrained
-space, the metric at the start is J M J'. If g permutes coordinates and changes signs, this moves rows and columns.
+If a chain starts in a different labelling of a declared symmetry than the earlier chain, its metric M is transformed.
+Let g be the element that brings the earlier chain's mean closest to the start, and J the Jacobian of its action in the
+unconstrained space. The metric at the start is J M J'. If g permutes coordinates and changes signs, so does J.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def chain_starts(
     density: Density, settings: Any, seed: int | jax.Array
 ) -> Float[Array, "chain param"]:
-    """Find a starting point for each chain by the `init` of the settings."""
+    """Find a starting point for each chain according to the setting `init`."""
     keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
     if settings.init == "random":
         return density.random_starts(keys, settings.init_radius)
@@ -70,7 +70,7 @@ def chain_starts(
             (start,), _ = sample(draw, state, 1)
             if not jnp.isfinite(density.log_density(start)):
                 raise InferenceError(
-                    f"Pathfinder found no point with a finite log density on {density.target.name!r}. Use another "
+                    f"Pathfinder found no point with a finite log density for {density.target.name!r}. Use another "
                     "`init`."
                 )
             found.append(start)
@@ -82,31 +82,31 @@ def chain_starts(
     return jnp.stack([search(each) for each in points])
 
 
-STEP_SIZE_ONLY = 19  # Longest warmup of the interpreter in which Stan keeps a given metric.
+STEP_SIZE_ONLY = 19  # Longest warmup in which Stan's interpreter keeps a given metric.
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
     """Starting points of the chains of a run, with metrics and step sizes if known.
 
-    Every engine of NUTS and of static HMC takes one as the `given` of a `Job` (nutpie only its positions), and adapts
-    what is None.
+    Every engine of NUTS and of static HMC accepts a start as the field `given` of a `Job` (nutpie only its positions),
+    and adapts the fields that are None.
 
     Attributes
     ----------
     positions : array (chain, param)
-        A starting point for each chain, in the coordinates of `density_of(target)`. The log density there must be
-        finite, which is not checked again.
+        A starting point for each chain, in the coordinates of `density_of(target)`. The log density must be finite at
+        these points; this is not checked again.
     inverse_metric : array (chain, param) or (chain, param, param), or None
-        The inverse mass matrix of each chain, an estimate of the posterior covariance of the same coordinates or of its
-        diagonal. It replaces the `metric` of the settings and is kept, so the warmup adapts only the step size.
+        The inverse mass matrix of each chain: an estimate of the posterior covariance of these coordinates, or of its
+        diagonal. It replaces the setting `metric` and stays fixed, so the warmup adapts only the step size.
     step_size : array (chain,) or None
-        First step size of each chain, and that of all draws with the setting `adapt=False`.
+        Initial step size of each chain. With `adapt=False`, the step size of all its draws.
     warmup : int or None
-        Iterations of the warmup instead of those in the settings; 0 needs a step size. The interpreter of Stan programs
-        takes at most 19 with a given metric, since Stan adapts the metric in any longer warmup.
+        Number of warmup iterations, in place of the setting; 0 requires a step size. With a given metric, the
+        interpreter of Stan programs accepts at most 19, because Stan adapts the metric in any longer warmup.
     how : mapping or None
-        How it was made, for the attribute `start` of the posterior (JSON).
+        How the start was made, for the attribute `start` of the posterior (JSON).
 
     Raises
     ------
@@ -125,28 +125,28 @@ class Start:
         chains, size = np.shape(self.positions)
         if not np.isfinite(self.positions).all():
             raise ArgumentError(
-                "`positions` contain a number that is not finite. Give a start for every chain."
+                "`positions` must be finite. Give a starting point for every chain."
             )
         if (metric := self.inverse_metric) is not None:
             if np.shape(metric) not in ((chains, size), (chains, size, size)):
                 raise ArgumentError(
-                    f"`inverse_metric` has the shape {np.shape(metric)}. For {chains} chains of {size} coordinates, "
-                    f"give {(chains, size)} or {(chains, size, size)}."
+                    f"`inverse_metric` has shape {np.shape(metric)}. For {chains} chains and {size} coordinates, its "
+                    f"shape must be {(chains, size)} or {(chains, size, size)}."
                 )
             scales = metric if np.ndim(metric) == 2 else np.diagonal(metric, axis1=1, axis2=2)
             if not (np.isfinite(metric).all() and (scales > 0).all()):
-                raise ArgumentError("`inverse_metric` must be finite, with a positive diagonal.")
+                raise ArgumentError("`inverse_metric` must be finite and have a positive diagonal.")
         if (steps := self.step_size) is not None and not (
             np.shape(steps) == (chains,) and np.isfinite(steps).all() and (steps > 0).all()
         ):
             raise ArgumentError(
-                f"`step_size` must be a positive number for each of {chains} chains, but is {steps!r}."
+                f"`step_size` must be a positive number for each of {chains} chains; got {steps!r}."
             )
         if self.warmup == 0 and steps is None:
-            raise ArgumentError("`warmup` is 0, which needs a `step_size`.")
+            raise ArgumentError("`warmup` is 0, which requires a `step_size`.")
 
     def settle(self, settings: Any, engine: str) -> Any:
-        """Return the settings of a run from this start."""
+        """Return the settings of a run that begins at this start."""
         if (metric := self.inverse_metric) is not None:
             settings = replace(settings, metric="diag" if metric.ndim == 2 else "dense")
         warmup = settings.warmup if self.warmup is None else self.warmup
@@ -156,7 +156,7 @@ class Start:
 
 
 def stan_places(density: Density) -> Int[np.ndarray, " param"]:
-    """Return the place of every coordinate of a density in the vector of the target's Stan program."""
+    """Return the position of every coordinate of a density in the vector of the target's Stan program."""
     if isinstance(density, StanVectors):
         return np.concatenate([own.places.ravel() for own in density.own.values()])
     target = cast("NetworkTarget", density.target)
@@ -167,7 +167,7 @@ def stan_places(density: Density) -> Int[np.ndarray, " param"]:
 
 
 def kernel_places(density: Density) -> Int[np.ndarray, " param"]:
-    """Return the places in a density's vector of NumPyro's coordinates, which are ordered by the sites' names."""
+    """Return the positions of NumPyro's coordinates, sorted by site name, in a density's vector."""
     places = density.places()
     return np.concatenate([places[name].ravel() for name in sorted(places)])
 
@@ -180,7 +180,7 @@ def reordered(metric: np.ndarray, places: Int[np.ndarray, " param"]) -> np.ndarr
 def for_stan(
     target: Target, start: Start
 ) -> tuple[list[Mapping[str, np.ndarray]], np.ndarray | None]:
-    """Return for each chain the values of a Stan program's parameters, and the metric in the program's order."""
+    """Return each chain's values of the Stan program's parameters, and the metrics in the program's order."""
     with precision("float64"):
         density = density_of(target)
         points = jnp.asarray(start.positions)
@@ -202,14 +202,14 @@ def constrained(target: Target, start: Start) -> dict[str, np.ndarray]:
     return {name: np.stack([np.asarray(each[name]) for each in found]) for name in found[0]}
 
 
-SHORT = 100  # Longest warmup of chains that start at draws of a posterior with its metric.
-DRAWS = 1000  # Most draws of a chain used to estimate a metric that is not recorded.
+SHORT = 100  # Longest warmup of chains that start at draws from a posterior with its metric.
+DRAWS = 1000  # Maximum number of draws of a chain that estimate a metric that is not recorded.
 NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_metric", "inv_metric")}
-"""Keys of a mapping: our names and CmdStan's."""
+"""Accepted keys of a mapping: onebasin's names and CmdStan's."""
 
 
 def start_of(job: Job[Any]) -> Start:
-    """Make the start of a run from the initial values, or the earlier run, given by the user."""
+    """Make the start of a run from the initial values or the earlier run that the user gave."""
     settings = job.method
     with precision("float64"):
         density = density_of(job.target, job.bars.say)
@@ -225,7 +225,7 @@ def start_of(job: Job[Any]) -> Start:
                 raise ArgumentError(
                     f"`init` is a posterior without {', '.join(names)}. Give a posterior of {job.target.name!r}."
                 )
-            random: list[Any] = [{}] * len(given)  # values of missing variables
+            random: list[Any] = [{}] * len(given)  # Random values for missing variables.
             if any(set(names) - set(values) for values in given):
                 keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
                 random = [
@@ -259,7 +259,7 @@ def start_of(job: Job[Any]) -> Start:
 
 
 def _by_chain(rows: np.ndarray, chains: int) -> np.ndarray:
-    """Take a row for each chain, repeating them if there are too few."""
+    """Return one row per chain; repeat rows if there are too few."""
     return rows[np.arange(chains) % len(rows)]
 
 
@@ -274,7 +274,7 @@ class _Earlier:
 
     @classmethod
     def of(cls, given: Any, density: Density, definition: str) -> _Earlier:
-        """Read them from a mapping, a JSON file or a posterior."""
+        """Read step sizes and metrics from a mapping, a JSON file or a posterior."""
         if isinstance(given, str | Path) and Path(given).suffix == ".json":
             given = read_json_file(Path(given), error=ArgumentError, argument="adapt_from")
         if isinstance(given, Mapping) and not hasattr(given, "sizes"):
@@ -283,7 +283,7 @@ class _Earlier:
         lacking = [name for name in density.names if name not in view.variables]
         if lacking:
             raise ArgumentError(
-                f"`adapt_from` lacks {', '.join(lacking)}, which {density.target.name!r} has."
+                f"`adapt_from` lacks {', '.join(lacking)}. Give a posterior of {density.target.name!r}."
             )
         stats = view.stat(schema.STEP_SIZE)
         step_size = None if stats is None else stats[:, -1]
@@ -340,16 +340,18 @@ class _Earlier:
 def _sized(metric: np.ndarray, density: Density) -> np.ndarray:
     if any(length != density.size for length in metric.shape[1:]):
         raise ArgumentError(
-            f"`adapt_from` has a metric of {metric.shape[-1]} coordinates, and {density.target.name!r} has "
-            f"{density.size}; take starts alone from it (`init`), and leave `adapt_from` out."
+            f"`adapt_from` has a metric of {metric.shape[-1]} coordinates, but {density.target.name!r} has "
+            f"{density.size}. Use it only for starting values (`init`), and leave `adapt_from` out."
         )
     return metric
 
 
 def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
-    """Estimate the metric of each chain from its draws, shrunk as Stan's warmup shrinks its estimates."""
+    """Estimate the metric of each chain from its draws, with the shrinkage of Stan's warmup."""
     assert view is not None
-    notice("the posterior keeps no metric of this model: it is estimated from the draws")
+    notice(
+        "the posterior records no metric for this model, so the metric is estimated from its draws"
+    )
     every = max(1, view.num_draws // DRAWS)
     found = []
     for chain in range(view.num_chains):
@@ -358,7 +360,7 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
         vectors = vectors[np.isfinite(vectors).all(axis=1)]
         if (count := len(vectors)) < 10:
             raise ArgumentError(
-                "`adapt_from` has fewer than 10 draws in a chain from which a metric can be estimated."
+                "`adapt_from` has fewer than 10 draws per chain, which is too few to estimate a metric."
             )
         dense = shape == "dense"
         spread = np.atleast_2d(np.cov(vectors.T)) if dense else vectors.var(axis=0, ddof=1)
@@ -368,7 +370,7 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
 
 
 STEP, SLICE = 1e-4, 256
-"""Of differences in the unconstrained space; and coordinates that are differentiated at once."""
+"""Step of finite differences in the unconstrained space, and number of coordinates differentiated at once."""
 
 Act = Callable[[jax.Array], jax.Array]  # The action of a group element on vectors.
 
@@ -376,7 +378,7 @@ Act = Callable[[jax.Array], jax.Array]  # The action of a group element on vecto
 def relabelling(
     view: View, number: int, density: Density, position: np.ndarray, symmetry: Symmetry
 ) -> tuple[Act, Act] | None:
-    """Return what brings an earlier chain to the labelling of a start, and what undoes it; None if it exists."""
+    """Return the action that brings an earlier chain to the labelling of a start, and its inverse, if one is needed."""
     blocks = equal_modes(symmetry)
     names = list(dict.fromkeys(name for block in blocks for name in block.variables))
     if not names or any(name not in view.variables for name in names):
@@ -408,7 +410,7 @@ def relabelling(
 def moved(
     metric: np.ndarray, act: Act, undo: Act, position: Float[np.ndarray, " param"]
 ) -> np.ndarray:
-    """Return a metric, (param,) or (param, param), as a group element moves it to a position."""
+    """Return the metric (param,) or (param, param) that a group element moves to a position."""
     size = len(position)
     points = np.random.default_rng(0).normal(size=(2, size))
     images = np.stack([np.asarray(act(jnp.asarray(point))) for point in points])
@@ -420,7 +422,7 @@ def moved(
         if metric.ndim == 1:
             return metric[source]
         return metric[source][:, source] * sign * sign[:, None]
-    # J M J', or its diagonal, with the Jacobian of the action by central differences.
+    # Compute J M J' or its diagonal, where central differences give the Jacobian of the action.
     place, acted = np.asarray(undo(jnp.asarray(position))), jax.vmap(act)
     columns = []
     for first in range(0, size, SLICE):

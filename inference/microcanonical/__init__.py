@@ -1,1 +1,1 @@
-"""Microcanonical Langevin Monte Carlo: dynamics of unit momentum, tuned by their energy error, on NumPyro models."""
+"""Microcanonical Langevin Monte Carlo: dynamics with unit momentum, tuned by their energy error."""

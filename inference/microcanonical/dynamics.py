@@ -1,23 +1,23 @@
-"""Chains of microcanonical Langevin Monte Carlo by blackjax, one per thread, in compiled slices.
+"""Chains of microcanonical Langevin Monte Carlo with blackjax, one per thread, in compiled slices.
 
-Unadjusted: each iteration is a step of McLachlan's isokinetic integrator (two gradients), after which the momentum is
-partially refreshed. A step to a point without a finite density is rejected, and the momentum is reversed. Adjusted:
-blackjax's dynamic kernel, a trajectory of a random number of steps (uniform, with the length over the step size as the
-mean) with partial refreshment, accepted or rejected.
+Unadjusted chains: each iteration is a step of McLachlan's isokinetic integrator (two gradients), after which the
+momentum is partially refreshed. A step to a point without a finite density is rejected, and the momentum is reversed.
+Adjusted chains use blackjax's dynamic kernel. Each trajectory has a random number of steps (uniform, with mean length
+/ step size) with partial refreshment, and is accepted or rejected.
 
-Tuning: the unadjusted chain's step size gives the energy error of a step the desired variance. The error grows as the
-third power of the step, so every step gives an estimate (blackjax's `mclmc_find_L_and_step_size`). Departures, measured
-on networks: the desired variance starts at `FIRST_VARIANCE` and falls, so that first steps are long and leave the
-start; the length comes from the number of parameters, as the variances of draws that have not mixed are too small. The
-adjusted chain's step size follows dual averaging of the acceptance rate (Hoffman and Gelman 2014, section 3.2, with
-their constants).
+Tuning sets the unadjusted chain's step size so that the energy error of a step has the desired variance. The error
+grows as the third power of the step, so every step gives an estimate (blackjax's `mclmc_find_L_and_step_size`). There
+are two differences from blackjax, based on measurements on networks. The desired variance starts at `FIRST_VARIANCE`
+and falls, so that the first steps are long and leave the start. The length comes from the number of parameters,
+because the variances of draws that have not mixed are too small. The adjusted chain's step size follows dual averaging
+of the acceptance rate (Hoffman and Gelman 2014, section 3.2, with their constants).
 
-With a diagonal metric, the warmup has parts that end at an eighth, a quarter, a half and the whole of it. Each of the
-first three estimates variances in its second half, which are the metric of the next part, where the step size is tuned
-again: a single part cannot estimate scales that differ by powers of ten.
+With a diagonal metric, the warmup has four parts, which end after an eighth, a quarter, a half and all of its
+iterations. Each of the first three parts estimates variances in its second half. They are the metric of the next part,
+where the step size is tuned again. A single part could not estimate scales that differ by powers of ten.
 
-One chain per thread and core is as fast as several in a vectorised program: at the sizes of tables, the matrix products
-of a single network keep a core busy, and several exceed its cache.
+One chain per thread and core is as fast as several in a vectorised program. With tabular data, the matrix products of
+a single network keep a core busy, and those of several networks exceed its cache.
 
 Sources: Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24(311); Robnik and Seljak 2024, AABI (Langevin form,
 tuning); Robnik, Cohn-Gordon and Seljak 2025, arXiv:2503.01707 (adjusted, with refreshment at 1.25 lengths).
@@ -59,13 +59,13 @@ try:
 except ImportError as error:
     raise InferenceError(lacks("MCLMC", "mclmc")) from error
 
-FIRST_VARIANCE = 0.5  # First variance of the energy error per parameter.
-MEMORY = 150  # Steps whose energy errors determine the step size.
-TRUST = 1.5  # Scale of the weights of errors, by the log distance of their step size from the desired one.
+FIRST_VARIANCE = 0.5  # Initial desired variance of the energy error per parameter.
+MEMORY = 150  # Number of recent steps whose energy errors determine the step size.
+TRUST = 1.5  # Scale on which errors of other step sizes count less, in logs of the step size.
 CAUTION = 0.8  # Factor of a step size after a step that was not finite.
-LENGTH = 0.5  # Length of the momentum's memory, in roots of the number of parameters,
-ADJUSTED_LENGTH = 1.0  # and that of adjusted chains.
-FEWEST_SHRUNK = 5.0  # Weight of the unit metric, in draws.
+LENGTH = 0.5  # Length of the momentum's memory, in units of sqrt(number of parameters),
+ADJUSTED_LENGTH = 1.0  # and the same for adjusted chains.
+FEWEST_SHRUNK = 5.0  # Weight of the unit metric when variances are shrunk, in draws.
 
 Scalar = Float[Array, ""]
 
@@ -73,24 +73,24 @@ Scalar = Float[Array, ""]
 class Tuning(NamedTuple):
     """The state of a chain's tuning."""
 
-    step_size: Scalar  # step size of the next iteration
-    limit: Scalar  # largest step size, below one that has failed
-    # Unadjusted: discounted sums of estimates and of their weights.
+    step_size: Scalar  # Step size of the next iteration.
+    limit: Scalar  # Largest allowed step size, below any that has failed.
+    # Unadjusted chains: discounted sums of estimates and of their weights.
     errors: Scalar
     weight: Scalar
-    # Adjusted: dual averaging.
+    # Adjusted chains: state of dual averaging.
     shortfall: Scalar
     log_average: Scalar
     updates: Scalar
-    inverse_mass: Vector  # variances of the coordinates
-    # Estimates of the current part.
+    inverse_mass: Vector  # Variances of the coordinates.
+    # Running estimates in the current part of the warmup.
     mean: Vector
     squares: Vector
     seen: Scalar
 
 
 class Tuner:
-    """The rules of one run."""
+    """The tuning rules of one run."""
 
     def __init__(self, settings: Mclmc, size: int) -> None:
         self.settings, self.size = settings, size
@@ -120,24 +120,24 @@ class Tuner:
         )
 
     def variance_asked(self, iteration: jax.Array) -> Scalar:
-        """The desired energy variance, which falls over each part of the warmup."""
+        """Return the desired energy variance, which falls over each part of the warmup."""
         last = self.settings.energy_variance
-        assert last is not None, "settings are resolved"
+        assert last is not None, "settings must be resolved"
         begins, ends = self._part(iteration)
         share = (iteration - begins) / (ends - begins)
-        if self.scaled:  # variances are estimated at the final step size
+        if self.scaled:  # So that variances are estimated at the final step size.
             share = jnp.minimum(2 * share, 1.0)
         return FIRST_VARIANCE + (last - FIRST_VARIANCE) * share
 
     def by_energy(
         self, tuning: Tuning, iteration: jax.Array, error: Scalar, finite: jax.Array
     ) -> Tuning:
-        """Update the tuning by the energy error of a step."""
+        """Update the tuning from the energy error of a step."""
         asked = self.variance_asked(iteration)
         ratio = error**2 / (self.size * asked) + 1e-8
         weight = jnp.exp(-0.5 * (jnp.log(ratio) / (6 * TRUST)) ** 2)
         kept = (MEMORY - 1) / (MEMORY + 1)
-        # In units of the desired variance, which changes.
+        # Use units of the desired variance, because it changes.
         estimate = weight * ratio * asked / tuning.step_size**6
         errors = kept * tuning.errors + estimate
         weights = kept * tuning.weight + weight
@@ -151,7 +151,7 @@ class Tuner:
         )
 
     def by_acceptance(self, tuning: Tuning, acceptance: Scalar) -> Tuning:
-        """Update the tuning by the acceptance probability of a trajectory."""
+        """Update the tuning from the acceptance probability of a trajectory."""
         count = tuning.updates + 1
         share = 1 / (count + 10)
         shortfall = (1 - share) * tuning.shortfall + share * (
@@ -167,7 +167,7 @@ class Tuner:
         )
 
     def learn(self, tuning: Tuning, iteration: jax.Array, position: Vector) -> Tuning:
-        """Update the variances by a position in the second half of a part; at its end, use them as the metric."""
+        """Update the variances from a position in the second half of a part; at its end, make them the metric."""
         if not self.scaled:
             return tuning
         begins, ends = self._part(iteration)
@@ -181,7 +181,7 @@ class Tuner:
         return jax.lax.cond(is_end, self._measured, lambda t: t, tuning)
 
     def _part(self, iteration: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the first and the last iteration of the part of the warmup with an iteration."""
+        """Return the first and the last iteration of the warmup's part that contains an iteration."""
         bounds = jnp.asarray((0, *self.ends, self.settings.warmup), jnp.int32)
         place = jnp.searchsorted(bounds[1:-1], iteration, side="right")
         return bounds[place], bounds[place + 1]
@@ -207,7 +207,7 @@ class Tuner:
 
 
 REFRESHED_WITHIN = (
-    1.25  # Length of an adjusted chain's memory of its momentum, in lengths of a trajectory.
+    1.25  # Length of an adjusted chain's memory of its momentum, in trajectory lengths.
 )
 
 LogDensity = Callable[[Vector], jax.Array]
@@ -216,9 +216,9 @@ LogDensity = Callable[[Vector], jax.Array]
 class ChainState(NamedTuple):
     """The state from which a chain continues."""
 
-    key: jax.Array  # of the chain; that of an iteration is folded from it
-    iteration: jax.Array  # iterations done
-    place: Any  # blackjax's position, momentum, log density and gradient
+    key: jax.Array  # Random key of the chain, from which each iteration's key is folded.
+    iteration: jax.Array  # Number of finished iterations.
+    place: Any  # blackjax's position, momentum, log density and gradient.
     tuning: Tuning
 
 
@@ -229,13 +229,13 @@ class Unadjusted:
         self.log_density, self.tuner = log_density, tuner
 
     def init(self, vector: Vector, key: jax.Array) -> IntegratorState:
-        """The place of a vector."""
+        """Return the state of blackjax at a vector."""
         return mclmc.init(vector, self.log_density, key)
 
     def step(
         self, key: jax.Array, place: IntegratorState, tuning: Tuning, iteration: jax.Array
     ) -> tuple[IntegratorState, Tuning, dict[str, jax.Array]]:
-        """Take an iteration; return the state, the tuning as in the warmup, and statistics."""
+        """Run an iteration; return the state, the tuning updated as in the warmup, and statistics."""
         integrate = isokinetic_mclachlan(self.log_density, tuning.inverse_mass)
         moved, kinetic = integrate(place, tuning.step_size)
         error = kinetic - moved.logdensity + place.logdensity
@@ -263,7 +263,7 @@ class Adjusted:
         self._kernel = adjusted_mclmc_dynamic.build_kernel(_number_of_steps)
 
     def init(self, vector: Vector, key: jax.Array) -> adjusted_mclmc_dynamic.DynamicHMCState:
-        """The place of a vector."""
+        """Return the state of blackjax at a vector."""
         return adjusted_mclmc_dynamic.init(vector, self.log_density, key)
 
     def step(
@@ -273,7 +273,7 @@ class Adjusted:
         tuning: Tuning,
         iteration: jax.Array,
     ) -> tuple[adjusted_mclmc_dynamic.DynamicHMCState, Tuning, dict[str, jax.Array]]:
-        """Same as in `Unadjusted`."""
+        """Run an iteration; the results are the same as in `Unadjusted`."""
         moved, info = self._kernel(
             key,
             place,
@@ -292,11 +292,11 @@ class Adjusted:
         return moved, self.tuner.by_acceptance(tuning, acceptance), said
 
 
-MOST_STEPS = 1000  # Most steps of an adjusted trajectory.
+MOST_STEPS = 1000  # Maximum number of steps of an adjusted trajectory.
 
 
 def _number_of_steps(key: jax.Array, mean: jax.Array) -> jax.Array:
-    """Uniform between 1 and about twice the mean."""
+    """Draw a number of steps, uniform between 1 and about twice the mean."""
     drawn = jnp.ceil(jax.random.uniform(key) * (2 * mean - 1))
     return jnp.clip(drawn, 1, MOST_STEPS).astype(jnp.int32)
 
@@ -305,7 +305,7 @@ Dynamics = Unadjusted | Adjusted
 
 
 class Advance:
-    """Takes iterations of one chain, `thin` a row; warmup and sampling are one program, compiled once."""
+    """A compiled program that runs iterations of one chain, in rows of `thin`, for both warmup and sampling."""
 
     def __init__(self, dynamics: Dynamics, tuner: Tuner, rows: int) -> None:
         self.dynamics, self.tuner, self.rows = dynamics, tuner, rows
@@ -317,7 +317,7 @@ class Advance:
         last: jax.Array | int,
         each: jax.Array | int,
     ) -> tuple[ChainState, dict[str, jax.Array]]:
-        """Take the rows from `first` to `last` (at most `rows`), of `each` iterations; returns what each came to."""
+        """Run rows `first` to `last` (at most `rows`) of `each` iterations; return the kept values of each row."""
 
         def row(i: jax.Array, carry: tuple) -> tuple:
             state, buffers = carry
@@ -334,7 +334,7 @@ class Advance:
         return jax.lax.fori_loop(first, last, row, (state, empty))
 
     def _one(self, _: jax.Array, carry: tuple) -> tuple[ChainState, dict[str, jax.Array]]:
-        """Take one iteration, and sum up what is said of it."""
+        """Run one iteration, and add its statistics to the row's."""
         state, before = carry
         key = jax.random.fold_in(state.key, state.iteration)
         warmup = self.tuner.settings.warmup
@@ -363,7 +363,7 @@ class Advance:
 
 
 MEANS = ("energy_variance", "acceptance_rate")
-"""Statistics of iterations whose mean a row holds; it holds the sum of the others."""
+"""Statistics that a row averages over its iterations; other statistics are summed."""
 
 
 def _either(which: jax.Array, first: Tuning, second: Tuning) -> Tuning:
@@ -371,19 +371,19 @@ def _either(which: jax.Array, first: Tuning, second: Tuning) -> Tuning:
     return chosen
 
 
-ROWS = 50  # Draws of a slice.
-WARMUP_ROW = 500  # Iterations of the warmup between looks at the clock.
-BEGINS = 2**31  # Number of the iteration, above all others, whose key the first momentum has.
+ROWS = 50  # Number of draws per slice.
+WARMUP_ROW = 500  # Number of warmup iterations per slice.
+BEGINS = 2**31  # Iteration number, larger than any real one, for the key of the first momentum.
 
 
 class Microcanonical:
-    """The starts and the steps of chains on a density; the settings leave nothing to the target's kind."""
+    """The starts and iterations of chains for a density; the settings must be resolved for the target."""
 
     def __init__(self, density: Density, settings: Mclmc) -> None:
         if density.size < 2:
             raise ArgumentError(
-                f"`target` {density.target.name!r} has a single parameter, and microcanonical dynamics needs at least "
-                "2; use `nuts`."
+                f"`target` {density.target.name!r} has a single parameter, but microcanonical dynamics need at least "
+                "2. Use `nuts`."
             )
         self.density, self.settings = density, settings
         self.tuner = Tuner(settings, density.size)
@@ -391,7 +391,7 @@ class Microcanonical:
         self.dynamics = kind(density.log_density, self.tuner)
 
     def inputs(self, seed: int | jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the arguments of `begin`, (chain, ...): keys, and points or, of a network, keys of theirs."""
+        """Return the arguments of `begin` (chain, ...): keys, and starting points or, for networks, keys for these."""
         s, keys = self.settings, keys_for(Purpose.CHAIN, seed, self.settings.chains)
         if isinstance(self.density, NetworkDensity):
             return keys, keys_for(Purpose.MEMBER_START, seed, s.chains)
@@ -399,7 +399,7 @@ class Microcanonical:
         return keys, self.density.random_starts(starts, s.init_radius)
 
     def begin(self, key: jax.Array, point: jax.Array) -> ChainState:
-        """Return the state that a chain begins from, after Adam's steps on the log density of all data."""
+        """Return the initial state of a chain, after steps of Adam on the log density of all data."""
         density, s = self.density, self.settings
         if isinstance(density, NetworkDensity):
             point = density.unconstrain(density.he_values(point))
@@ -417,15 +417,14 @@ class Microcanonical:
         return ChainState(key, jnp.zeros((), jnp.int32), place, self.tuner.first())
 
     def advance(self, rows: int) -> Advance:
-        """Return the program that takes iterations of one chain."""
+        """Return the program that runs iterations of one chain."""
         return Advance(self.dynamics, self.tuner, rows)
 
 
 class MclmcRunner(Runner):
-    """Runs chains of one target; compiled once, called from several threads.
+    """Chains of one target, compiled once and called from several threads.
 
-    A target with a single parameter raises ValueError; InferenceError says that no starting point of finite log density
-    is found.
+    Raises ValueError for a target with a single parameter, and InferenceError if no start has a finite log density.
     """
 
     slices = (WARMUP_ROW, ROWS)
@@ -435,7 +434,7 @@ class MclmcRunner(Runner):
         self.bars = job.bars
         with precision(settings.dtype):
             density = density_of(job.target, job.bars.say)
-            self._density = density  # a Stan program stays open as long as what calls it
+            self._density = density  # Keeps a Stan program open.
             moves = Microcanonical(density, settings)
             begin = jax.jit(lambda each: jax.lax.map(lambda both: moves.begin(*both), each))
             self.states = begin(moves.inputs(job.seed))
@@ -444,8 +443,8 @@ class MclmcRunner(Runner):
                 np.isfinite(first.logdensity).all() and np.isfinite(first.logdensity_grad).all()
             ):
                 raise InferenceError(
-                    f"Adam left the finite log densities of {job.target.name!r} on its way to a chain's start; lower "
-                    "`learning_rate`, or set `start_steps` to 0."
+                    f"Adam reached a point where the log density of {job.target.name!r} is not finite while searching "
+                    "for a chain's start. Lower `learning_rate`, or set `start_steps` to 0."
                 )
             self.like = jax.eval_shape(lambda: self.start(0))
             lowered = jax.jit(moves.advance(ROWS)).lower(self.like, 0, 1, 1)
@@ -457,8 +456,7 @@ class MclmcRunner(Runner):
     def advance(
         self, state: ChainState, first: int, last: int, *, keep: bool
     ) -> tuple[ChainState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        # A row is a draw with the iterations before it; of the warmup, where no draws are kept, the iterations from
-        # `first` to `last` are one row.
+        # A row is a draw with the iterations before it. In the warmup, iterations `first` to `last` are one row.
         begin, end, thin = (first, last, self.settings.thin) if keep else (0, 1, last - first)
         state, ended = jax.block_until_ready(self._advance(state, begin, end, thin))
         z = ended.pop("z")
@@ -474,7 +472,7 @@ class MclmcRunner(Runner):
 
 
 def resolved(settings: Mclmc, target: Target) -> Mclmc:
-    """The settings with nothing left to the target's kind."""
+    """Return the settings with defaults that depend on the kind of target filled in."""
     network = target.is_network
     metric, variance = settings.metric, settings.energy_variance
     return replace(

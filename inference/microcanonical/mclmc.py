@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from ..contracts.method import Found, Job
 
-GRADIENTS = 2  # Gradients per step of the integrator.
+GRADIENTS = 2  # Number of gradients per step of the integrator.
 NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4  # Defaults of `energy_variance`.
 _WHERE = "onebasin.inference.microcanonical.dynamics:MclmcRunner"
 
 
 @settings
 class Mclmc(Method):
-    """Sample by microcanonical Langevin Monte Carlo; `mclmc` describes the fields."""
+    """Settings of microcanonical Langevin Monte Carlo; `mclmc` describes the fields."""
 
     name: ClassVar[str] = "mclmc"
     resumes: ClassVar[bool] = True
@@ -54,11 +54,11 @@ class Mclmc(Method):
     dtype: Literal["float64", "float32"] = "float64"
 
     def run(self, job: Job[Any]) -> Found:
-        """Run the chains, and estimate the bias of their steps."""
+        """Run the chains, and estimate the bias from their step size."""
         from ..mcmc.chains import sample
         from ..runs.posterior import package_versions
 
-        # The fingerprint of a NumPyro model has the versions of JAX already.
+        # The fingerprint of a NumPyro model already contains the versions of JAX.
         jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
         found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
         return found if self.adjusted else replace(found, finish=partial(self._finish, job.target))
@@ -104,68 +104,68 @@ def mclmc(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
+    """Sample a target's posterior with microcanonical Langevin Monte Carlo in JAX.
 
     JAX evaluates a NumPyro model, or a Stan program through its library in this process.
 
-    The momentum always has length one and is partially refreshed in every step. A step costs two gradients and none is
-    rejected, so a chain moves far for its gradients. The step size leaves a bias in the draws, which `energy_variance`
-    controls and `adjusted` removes.
+    The momentum always has length one and is partially refreshed in every step. A step costs two gradients and is
+    never rejected, so a chain moves far per gradient. The step size causes a bias in the draws, which
+    `energy_variance` controls and `adjusted` removes.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     chains : int
-        Independent chains, each from its own start.
+        Number of independent chains, each with its own start.
     warmup : int
-        Iterations that tune each chain's step size and metric: integration steps, or transitions if adjusted.
+        Number of iterations that tune each chain's step size and metric: integration steps, or transitions if adjusted.
     draws : int
         Number of draws kept per chain.
     thin : int
-        Iterations per kept draw. An integration step takes two gradients.
+        Number of iterations per stored draw. An integration step takes two gradients.
     adjusted : bool
-        Accept or reject trajectories (Metropolis), which removes the bias of the step size. The unadjusted chain keeps
-        every step; its bias falls with `energy_variance`.
+        Whether to accept or reject trajectories (Metropolis), which removes the bias from the step size. An unadjusted
+        chain keeps every step; its bias falls with `energy_variance`.
     energy_variance : float or None
-        Energy variance per parameter and step that tuning aims at; smaller is less biased and slower. `None` for 0.03
-        with networks, where chains must move through many modes, and 0.0005 with other models, where variances come
-        out about 1 % too small.
+        Target of the energy variance per parameter and step; smaller values are less biased and slower. By default
+        0.03 for networks, where chains must move through many modes, and 0.0005 for other models, where variances are
+        then about 1 % too small.
     target_acceptance : float
-        Target of the adjusted chain's mean acceptance probability, in (0, 1).
+        Target for the adjusted chain's mean acceptance probability, in (0, 1).
     length : float or None
         Length after which the momentum is forgotten, in units of the metric; for an adjusted trajectory, the mean
-        number of steps times the step size. `None` for half the square root of the number of parameters, or the whole
+        number of steps times the step size. By default half the square root of the number of parameters, or the whole
         square root if adjusted.
     metric : {"auto", "diag", "unit"}
-        Whether to scale coordinates by their standard deviations in the warmup. "auto" scales them except for
-        networks, whose short warmup misjudges them.
+        Whether to scale coordinates by their standard deviations in the warmup. "auto" does so except for networks,
+        whose standard deviations cannot be estimated in a short warmup.
     start_steps : int
-        Steps of Adam towards higher density, before the warmup. More steps end in narrow modes, which a chain is slow
-        to leave.
+        Number of steps of Adam towards higher density before the warmup. Many steps end in narrow modes, where chains
+        stay.
     learning_rate : float
-        Adam's first step size, which falls to zero along half a cosine.
+        Initial step size of Adam, which falls to zero along half a cosine.
     init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space; a network's are those of an
-        ensemble's members (`Ensemble.init` "he").
+        Starting points are uniform within +-init_radius in the unconstrained space. A network starts like the members
+        of an ensemble (`Ensemble.init` "he").
     dtype : {"float64", "float32"}
         Precision of the chains and of their draws.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `lp` (nats), `step_size`,
+        The group `posterior` has every variable as (chain, draw, ...). `sample_stats` has `lp` (nats), `step_size`,
         `n_steps` (integration steps since the previous draw), `length` (after which the momentum is forgotten),
-        `diverging` (one of these steps was not finite, and was not taken) and `energy_variance` (mean squared energy
-        error of a step per parameter) or, adjusted, `acceptance_rate`; each (chain, draw). Attribute
-        `stein_identities`, unadjusted: the bias estimated from gradients at the draws, which `diagnose` judges.
+        `diverging` (one of these steps was not finite and was not taken) and `energy_variance` (mean squared energy
+        error of a step per parameter) or, if adjusted, `acceptance_rate`; each is (chain, draw). For unadjusted chains
+        the attribute `stein_identities` has the bias estimated from gradients at the draws, which `diagnose` judges.
 
     Raises
     ------
     SymmetryError, InUse, WriteError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
         If no starting point with a finite log density is found.
     ValueError
@@ -177,8 +177,8 @@ def mclmc(
 
     See Also
     --------
-    nuts : unbiased, and slower on networks.
-    diagnose : whether the draws may be used.
+    nuts : Sample without bias, but more slowly for networks.
+    diagnose : Check whether the draws may be used.
 
     References
     ----------

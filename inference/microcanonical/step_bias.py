@@ -1,12 +1,12 @@
-"""Stein's identities for each coordinate, which show a bias of the step size.
+"""Stein's identities for each coordinate, which reveal a bias from the step size.
 
-For draws z of a density p with the score g = grad log p, integration by parts gives E[g_i] = 0 and
-E[(z_i - c_i) g_i] = -1 for any constants c. It needs a continuous density, so kinks (ReLU) are allowed. If the draws
-are of another density, both are normal and only coordinate i differs, then E[g_i] over the standard deviation of g_i is
-how far its mean lies below the true one, in conditional standard deviations, and -E[(z_i - c_i) g_i] is the ratio of
-its variance to the true one.
+For draws z of a density p with the score g = grad log p, integration by parts gives E[g_i] = 0 and E[(z_i - c_i) g_i]
+= -1 for any constants c. This requires a continuous density, so kinks (ReLU) are allowed. Suppose that the draws come
+from a different density, that both are normal, and that only coordinate i differs. Then E[g_i] over the standard
+deviation of g_i is how far its mean lies below the true one, in conditional standard deviations, and -E[(z_i - c_i)
+g_i] is the ratio of its variance to the true one.
 
-The identities hold within each mode too, so they do not show whether chains found every mode.
+The identities also hold within each mode, so they do not show whether chains found every mode.
 """
 
 import math
@@ -20,10 +20,8 @@ from jaxtyping import Float
 
 from ..density.stan_vectors import Density
 
-BATCHES = 10  # Batches of each chain, whose means give the Monte Carlo error.
-ERROR_RATE = (
-    0.01  # Rate at which right draws leave any interval, over all coordinates of both identities.
-)
+BATCHES = 10  # Number of batches per chain, whose means give the Monte Carlo error.
+ERROR_RATE = 0.01  # Probability that correct draws leave any interval, over all coordinates and both identities.
 CLOSE = {
     "float64": 1e-6,
     "float32": 1e-2,
@@ -34,7 +32,7 @@ Means = dict[str, Float[np.ndarray, " param"]]
 
 
 class Identities:
-    """The check of both identities for draws of one density; compiled once per number of draws."""
+    """A check of both identities for draws from one density, compiled once per number of draws."""
 
     def __init__(self, density: Density) -> None:
         self.density = density
@@ -42,11 +40,12 @@ class Identities:
         self._batch = jax.jit(self._means)
 
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
-        """Measure the deviations from the identities, with simultaneous intervals of all coordinates.
+        """Measure the deviations from the identities, with simultaneous intervals for all coordinates.
 
-        Return `shift` and `spread`, each with the `coordinate` with the largest significant deviation, and over all
-        coordinates `least` (the largest certain deviation) and `most` (the largest possible one); the number of
-        `coordinates`, and the `error_rate`. Return None if there are too few draws, or they cannot be unconstrained.
+        Return `shift` and `spread`, the number of `coordinates`, and the `error_rate`. `shift` and `spread` have the
+        `coordinate` with the largest significant deviation and, over all coordinates, `least` (the largest certain
+        deviation) and `most` (the largest possible deviation). Return None for too few draws or draws outside the
+        support.
         """
         draws = posterior["posterior"].to_dataset()
         lp = posterior["sample_stats"].to_dataset()["lp"]
@@ -72,7 +71,7 @@ class Identities:
         count, size = means["score"].shape
         total = {name: mean.mean(axis=0) for name, mean in means.items()}
         sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
-        if not (sd > 0).all():  # a flat direction, or not finite: nothing is measured in its terms
+        if not (sd > 0).all():  # A flat direction or a value that is not finite provides no unit.
             return None
         width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
         shifts = means["score"] / sd
@@ -87,11 +86,11 @@ class Identities:
     def _means(
         self, values: dict[str, jax.Array], recorded: jax.Array, first: jax.Array
     ) -> tuple[jax.Array, dict[str, jax.Array]]:
-        """Means over a batch of draws, and the largest misfit of their log densities."""
+        """Return means over a batch of draws, and the largest relative error of their recorded log densities."""
         z = jax.vmap(self.density.unconstrain)(values)
         heights, scores = jax.vmap(jax.value_and_grad(self.density.log_density))(z)
         misfit = jnp.max(jnp.abs(heights - recorded) / (1 + jnp.abs(recorded)))
-        away = z - first[None]  # rounding would swallow the spread of what lies far from zero
+        away = z - first[None]  # Avoid rounding errors for coordinates far from zero.
         return misfit, {
             "score": scores.mean(0),
             "square": (scores**2).mean(0),

@@ -1,1 +1,1 @@
-"""Optima, and approximations from the way to one: Laplace's and Pathfinder."""
+"""Optima, sampling mode by mode, and the approximations of Laplace and Pathfinder."""

@@ -1,22 +1,22 @@
-r"""Basins: regions that chains do not leave, and the integral of the density over each.
+r"""Basins (regions that chains do not leave), and the integral of the density over each.
 
 A short chain runs from each distinct optimum. Optima whose chains agree, or enter one another's region, share a basin.
-The curvature at the optimum sets the length of the first steps, as longer ones would leave a narrow optimum before
-they are adapted. An optimum that its chain leaves all the same is reported as lost. Then chains run in each basin, from
-draws of the short ones, and basins whose chains enter one another are joined.
+The curvature at the optimum sets the length of the first steps, because longer steps would leave a narrow optimum
+before they are adapted. If the chain leaves its optimum nevertheless, the optimum is reported as lost. Then chains run
+in each basin, from draws of the short chains, and basins whose chains enter one another are joined.
 
 Each basin has a Gaussian fitted to its draws. A point belongs to the basin whose Gaussian gives the highest density to
-the point's copy nearest to the centre. So every point belongs to one basin, together with all its copies, and nothing
-is counted twice.
+the point's copy (under the symmetry) nearest to the centre. Every point and its copies thus belong to one basin.
 
-Bridge sampling estimates the integral of a density from draws of it and draws of a Gaussian fitted to other draws of
-it. With $p = \tilde p / Z$, a normalised $q$ and any function $h$, $Z = E_q[h \tilde p] / E_p[h q]$. The best $h$ is
-$1 / (s_1 p + s_2 q)$ (Meng and Wong 1996); it contains $Z$, so the estimate is iterated. Here $q$ is N(0, I), and $p$
-is centred, scaled by the factor $C$ of its covariance and made even, $\tilde p(\eta) = |C| [\tilde p(\mu + C \eta) +
-\tilde p(\mu - C \eta)] / 2$ (Meng and Schilling 2002, warp III), which keeps the integral and suits skewed densities.
-The relative mean squared error is Frühwirth-Schnatter's (2004), with effective numbers of draws.
+Bridge sampling estimates the integral of a density from two sets of draws: one from the density, and one from a
+Gaussian fitted to other draws from the density. With $p = \tilde p / Z$, a normalised $q$ and any function $h$, $Z =
+E_q[h \tilde p] / E_p[h q]$. The best $h$ is $1 / (s_1 p + s_2 q)$ (Meng and Wong 1996); it contains $Z$, so the
+estimate is iterated. Here $q$ is N(0, I), and $p$ is centred, scaled by the factor $C$ of its covariance and made
+even, $\tilde p(\eta) = |C| [\tilde p(\mu + C \eta) + \tilde p(\mu - C \eta)] / 2$ (Meng and Schilling 2002, warp III),
+which keeps the integral and suits skewed densities. The relative mean squared error is Frühwirth-Schnatter's (2004),
+with effective numbers of draws.
 
-Convention: log densities in nats, points (point, param) of the unconstrained space.
+Log densities are in nats, and points (point, param) in the unconstrained space.
 """
 
 import math
@@ -60,8 +60,8 @@ class LogIntegral:
 def fitted_normal(points: Points) -> NormalFit:
     """Return the Gaussian with the mean and the covariance of points.
 
-    Correlations are shrunk by the share param / (param + point), so that the covariance of few points has an inverse;
-    a coordinate that never varies gets a tiny variance.
+    Correlations are shrunk by the factor param / (param + point), so that the covariance of few points has an inverse.
+    A coordinate that never varies gets a tiny variance.
     """
     num, size = points.shape
     mean = points.mean(axis=0)
@@ -75,11 +75,11 @@ def fitted_normal(points: Points) -> NormalFit:
 def log_integral(
     density: PointsDensity, draws: Float[np.ndarray, "chain draw param"], rng: np.random.Generator
 ) -> LogIntegral:
-    """Estimate the log integral of an unnormalised density from chains of it.
+    """Estimate the log integral of an unnormalised density from chains that sampled it.
 
-    `density` returns logs, -inf outside of the support. Draws that are NaN do not count. The Gaussian is fitted to one
-    half of every chain and compared with the other, both ways, and the two estimates are averaged. If they differ by
-    more than their errors explain, half of their difference is the error.
+    `density` returns log densities, -inf outside the support. NaN draws are ignored. The Gaussian is fitted to one
+    half of every chain and compared with the other half, in both directions, and the two estimates are averaged. If
+    they differ by more than their errors explain, half of their difference is used as the error.
     """
     middle = draws.shape[1] // 2
     halves = draws[:, :middle], draws[:, middle:]
@@ -99,7 +99,7 @@ def log_integral(
 def _log_ratio(
     density: PointsDensity, normal: NormalFit, standard: Points
 ) -> Float[np.ndarray, " point"]:
-    """Log ratio of the density, standardised and made even, to the standard Gaussian."""
+    """Return the log ratio of the density, standardised and made even, to the standard Gaussian."""
     there, back = (density(normal.points(s * standard)) for s in (1, -1))
     gaussian = -0.5 * ((standard**2).sum(axis=1) + standard.shape[1] * LOG_2PI)
     even: Any = np.logaddexp(there, back) - math.log(2)
@@ -109,17 +109,17 @@ def _log_ratio(
 def bridged(
     of_draws: Float[np.ndarray, "chain draw"], of_gaussian: Float[np.ndarray, " point"]
 ) -> LogIntegral:
-    """The iterated estimate of Meng and Wong, and its error.
+    """Return the iterated estimate of Meng and Wong and its error.
 
-    `of_draws` are log ratios of the unnormalised density to the normalised one at draws of the first, NaN where there
-    is no draw; `of_gaussian` are log ratios at independent draws of the second. The error is infinite if no draw of the
-    second lies in the support of the first.
+    `of_draws` are log ratios of the unnormalised density to the Gaussian at draws from the former, NaN where there is
+    no draw. `of_gaussian` are log ratios at independent draws from the Gaussian. The error is infinite if none of
+    these lies in the support of the density.
     """
     known = of_draws[np.isfinite(of_draws)]
     if known.size < 4 or not np.isfinite(of_gaussian).any():
         return LogIntegral(math.nan, math.inf)
     level = float(np.median(known))
-    # The effective number of draws is that of 1 / (1 + ratio), with its mean in the place of missing draws.
+    # Use the effective number of draws for 1 / (1 + ratio), with its mean in place of missing draws.
     value = 1 / (1 + np.exp(np.clip(of_draws - level, -700, 700)))
     effective = _ess(np.where(np.isfinite(value), value, np.nanmean(value)))
     first, second = (n / (effective + len(of_gaussian)) for n in (effective, len(of_gaussian)))
@@ -135,7 +135,7 @@ def bridged(
         log_z = after
     if not math.isfinite(log_z):
         return LogIntegral(math.nan, math.inf)
-    # Relative mean squared error, whose root is the standard error of the log.
+    # The root of the relative mean squared error is the standard error of the log.
     gaussian = 1 / (first + second * np.exp(np.clip(-(of_gaussian - log_z), -700, 700)))
     draws = 1 / (first * np.exp(np.clip(of_draws - log_z, -700, 700)) + second)
     draws = np.where(np.isfinite(draws), draws, np.nanmean(draws))
@@ -147,26 +147,24 @@ def bridged(
 
 
 def _ess(values: Float[np.ndarray, "chain draw"]) -> float:
-    """Effective number of draws for the mean."""
+    """Return the effective number of draws for the mean."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = float(mean_ess(values[None])[0])
     return min(found, float(values.size)) if math.isfinite(found) and found > 0 else 1.0
 
 
-PILOT_WARMUP, PILOT_DRAWS = 300, 200  # Iterations of the short chains.
+PILOT_WARMUP, PILOT_DRAWS = 300, 200  # Numbers of iterations of the short chains.
 AT_TOP = 4.0
-"""An optimum is lost if its chain stays farther away, in standard deviations by the curvature (root mean square)."""
-LIGHT = (
-    10.0  # An optimum whose log evidence is lower than the highest by this, in nats, may be lost.
-)
+"""An optimum is lost if its chain stays farther away than this, in sds from the curvature (root mean square)."""
+LIGHT = 10.0  # An optimum may be lost if its log evidence is this far below the highest, in nats.
 AGREE = 1.2  # Chains share a basin if their R-hat is at most this in every coordinate.
 STRAYS = 0.05  # Basins are joined if more than this share of one's draws lies in the other.
-SWEEPS = 15  # Most improvements of the centre to which draws are folded.
+SWEEPS = 15  # Maximum number of updates of the centre to which draws are folded.
 
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Chains: vectors (chain, draw, param), statistics (chain, draw), seconds."""
+    """Chains: vectors (chain, draw, param), statistics (chain, draw) and seconds."""
 
     vectors: Float[np.ndarray, "chain draw param"]
     stats: dict[str, np.ndarray]
@@ -178,19 +176,21 @@ class Walks:
 class Basin:
     """A region with its chains."""
 
-    tops: tuple[Top, ...]  # its optima, highest first
-    chains: tuple[int, ...]  # numbers of its chains
-    normal: NormalFit  # fitted to the folded draws
-    folded: Float[np.ndarray, "chain draw param"]  # draws, each by its copy nearest to the centre
+    tops: tuple[Top, ...]  # Optima in the basin, highest first.
+    chains: tuple[int, ...]  # Numbers of the chains in the basin.
+    normal: NormalFit  # Gaussian fitted to the folded draws.
+    folded: Float[
+        np.ndarray, "chain draw param"
+    ]  # Draws, each replaced by its copy nearest to the centre.
 
     @property
     def starts(self) -> int:
-        """Starting points that led to its optima."""
+        """Number of starting points that led to the basin's optima."""
         return sum(top.starts for top in self.tops)
 
     @property
     def weight(self) -> Vector:
-        """Weights of the distance to its centre."""
+        """Weights of coordinates in the distance to the centre."""
         return 1 / self.normal.variances
 
 
@@ -202,11 +202,11 @@ class Regions:
     basins: tuple[Basin, ...]
 
     def of(self, points: Points) -> Int[np.ndarray, " point"]:
-        """Number of the basin of each point."""
+        """Return the number of each point's basin."""
         return np.argmax([self._place(basin, points)[0] for basin in self.basins], axis=0)
 
     def inside(self, number: int, points: Points) -> Bool[np.ndarray, " point"]:
-        """Check whether points belong to a basin, and no copy is nearer to its centre."""
+        """Return whether points belong to a basin and have no copy nearer to its centre."""
         scores, home = zip(*(self._place(basin, points) for basin in self.basins), strict=True)
         return (np.argmax(scores, axis=0) == number) & home[number]
 
@@ -224,7 +224,7 @@ def walk(
     purpose: Purpose,
     variances: Points | None = None,
 ) -> Walks:
-    """Run a chain of NUTS from each point; `variances` scale its first steps."""
+    """Run a NUTS chain from each point; `variances` scale its first steps."""
     course = Course(
         density,
         jnp.asarray(starts),
@@ -246,20 +246,20 @@ def walk(
 def first_basins(
     job: Job[Any], folding: Folding, tops: Sequence[Top]
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
-    """Run a short chain from every optimum, and join those that share a basin; also return the lost optima."""
+    """Run a short chain from every optimum, and join optima that share a basin; also return the lost optima."""
     short = job.method.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
     walks = walk(
         replace(job, method=short, bars=ProgressBars(False)),
         folding.density,
         np.stack([top.vector for top in tops]),
         Purpose.MODE_PILOT,
-        # Conditional variances by the curvature, at most 1.
+        # Use conditional variances from the curvature, at most 1.
         np.stack([1 / np.maximum(top.weight, 1) for top in tops]),
     )
     highest = highest_evidence(tops)
     lost = []
     for number, top in enumerate(tops):
-        if not top.log_evidence > highest - LIGHT:  # or NaN
+        if not top.log_evidence > highest - LIGHT:  # Or NaN.
             continue
         near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
         apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
@@ -271,8 +271,8 @@ def first_basins(
     if not finite.any():
         name = folding.density.target.name
         raise InferenceError(
-            f"Every chain from an optimum of {name!r} reaches a log density that is not finite. Check the data and the "
-            "prior."
+            f"All chains from optima of {name!r} reached points where the log density is not finite. Check the data "
+            "and the prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
     agreeing = [
@@ -286,9 +286,9 @@ def first_basins(
 def full_basins(
     job: Job[Any], folding: Folding, basins: Sequence[Basin]
 ) -> tuple[tuple[Basin, ...], Walks]:
-    """Run the chains of every basin, from draws of its short chains."""
+    """Run the chains of every basin, starting from draws of its short chains."""
     s, count, starts = job.method, job.method.chains, []
-    for basin in basins:  # draws of the second halves, evenly spaced
+    for basin in basins:  # Take evenly spaced draws of the second halves.
         late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
         starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = s.nuts(count * len(basins), warmup=s.warmup, draws=s.draws)
@@ -302,7 +302,7 @@ def full_basins(
 
 
 def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: Walks) -> Basin:
-    """Fold the draws of some chains to their centre, and repeat with the new centre."""
+    """Fold the draws of some chains to their centre, and repeat with the new centre until it settles."""
     own = walks.vectors[list(chains)]
     flat = own.reshape(-1, own.shape[-1])
     normal = fitted_normal(own[0])
@@ -318,13 +318,13 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
 
 
 def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
-    """Check whether the chains of two basins have the same distribution, modulo the symmetry."""
+    """Return whether the chains of two basins have the same distribution, modulo the symmetry."""
     flat = other.folded.reshape(-1, other.folded.shape[-1])
     near, _ = folding.fold(flat, one.normal.loc, one.weight)
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
     heights = walks.stats["lp"][[*one.chains, *other.chains]]
     together = np.concatenate([chains, heights[..., None]], axis=-1)
-    # Split R-hat (Gelman et al. 2013) of all coordinates.
+    # Compute split R-hat (Gelman et al. 2013) of all coordinates.
     middle = together.shape[1] // 2
     halves = np.concatenate([together[:, :middle], together[:, -middle:]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)
@@ -352,7 +352,7 @@ def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[B
 def _joined(
     folding: Folding, basins: Sequence[Basin], pairs: Sequence[tuple[int, int]], walks: Walks
 ) -> list[Basin]:
-    """Join the basins that pairs connect."""
+    """Join the basins that the pairs connect."""
     groups = [{number} for number in range(len(basins))]
     for pair in pairs:
         joined = [group for group in groups if group & {*pair}]

@@ -1,7 +1,7 @@
-"""The work of `sample_modes`: find the optima and their basins, run chains in each, and combine them to a posterior.
+"""Implementation of `sample_modes`: find optima and their basins, run chains in each, and combine them.
 
-The weight of a mode is its share of the total evidence. Draws are taken by these weights, and a table describes
-every mode.
+The weight of a mode is its share of the total evidence. Draws are taken in proportion to these weights, and a table
+describes every mode.
 """
 
 import math
@@ -36,10 +36,10 @@ class Weights:
     """Shares of modes in the posterior."""
 
     log: Float[np.ndarray, " mode"]
-    error: Float[np.ndarray, " mode"]  # standard errors of their log odds, in nats
-    low: Float[np.ndarray, " mode"]  # 95 % intervals
+    error: Float[np.ndarray, " mode"]  # Standard errors of the shares' log odds, in nats.
+    low: Float[np.ndarray, " mode"]  # Lower ends of 95 % intervals.
     high: Float[np.ndarray, " mode"]
-    known: bool  # all shares that may matter
+    known: bool  # Whether all shares that may matter are known.
 
 
 def weigh(estimates: Sequence[LogIntegral]) -> Weights:
@@ -79,11 +79,11 @@ def weigh(estimates: Sequence[LogIntegral]) -> Weights:
 
 
 TOO_NEAR = (
-    10.0  # A mode without chains has no weight if its log evidence is lower by this, in nats.
+    10.0  # A mode without chains is negligible if its log evidence is this much lower, in nats.
 )
 
 LeftOut = tuple[float, int]
-"""A mode without chains: how far its log evidence lies below the highest, in nats, and the starts that led to it."""
+"""A mode without chains: how far its log evidence is below the highest, in nats, and how many starts led to it."""
 
 
 def draws_by_weight(
@@ -95,9 +95,9 @@ def draws_by_weight(
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
-    """Take draws of the posterior: in each chain, the weights give the number of draws of every mode, kept in order."""
+    """Combine draws to a posterior: in each chain, modes have draws in proportion to their weights, in order."""
     rows = np.empty((chains, draws, 3), int)
-    places = []  # for each basin and chain of the posterior: the chains and draws to choose from
+    places = []  # Chains and draws to choose from, for each basin and chain of the posterior.
     for number, basin in enumerate(regions.basins):
         flat = basin.folded.reshape(-1, basin.folded.shape[-1])
         inside = (regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
@@ -127,10 +127,10 @@ def table(
     starts: int,
     failed: int,
 ) -> xr.Dataset:
-    """Make the group `modes`, with one row per basin; `estimates` are the log evidences with all copies."""
+    """Make the group `modes`, with one row per basin; `estimates` are log evidences that include all copies."""
     rhats, strays = [], []
     for number, basin in enumerate(regions.basins):
-        # R-hat within a mode, of folded coordinates and of the log density.
+        # Compute R-hat within a mode for folded coordinates and the log density.
         heights = walks.stats["lp"][list(basin.chains)]
         together = np.concatenate([basin.folded, heights[..., None]], axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -167,7 +167,7 @@ def table(
     return xr.Dataset(data, attrs=attributes)
 
 
-AT_ONCE = 512  # Points per evaluation of the log density.
+AT_ONCE = 512  # Number of points per evaluation of the log density.
 
 
 def sampled(job: Job[Modes]) -> Found:
@@ -181,7 +181,7 @@ def sampled(job: Job[Modes]) -> Found:
         start = settings.starts, settings.init_radius
         tops, failed = find_tops(folding, job.bars, *start, seed)
         short, pilots, lost = first_basins(job, folding, tops)
-        # Keep the basins of the largest log evidence, which for a Gaussian is its mean log density plus its entropy.
+        # Keep the basins with the largest log evidence: for a Gaussian, the mean log density plus the entropy.
         lp = pilots.stats["lp"]
         heights = [float(lp[list(one.chains)].mean()) + one.normal.entropy for one in short]
         order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
@@ -189,7 +189,7 @@ def sampled(job: Job[Modes]) -> Found:
         left = tuple(
             (heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
         )
-        # Optima that their chains left, by Laplace's estimate.
+        # Optima that their chains left count with Laplace's estimate.
         highest = highest_evidence(tops)
         left += tuple((highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount)
@@ -219,7 +219,7 @@ def sampled(job: Job[Modes]) -> Found:
 def _ordered(
     folding: Folding, basins: Sequence[Basin], seed: int
 ) -> tuple[Regions, list[LogIntegral]]:
-    """Estimate the integral over each basin with all of its copies, and order the basins, the heaviest first."""
+    """Estimate the integral over each basin with all its copies, and sort the basins by it, the largest first."""
     rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS)])
     regions = Regions(folding, tuple(basins))
     heights = in_double(folding.density.log_density, AT_ONCE)
@@ -236,7 +236,7 @@ def _ordered(
 
         own = basin.folded.copy()
         flat = own.reshape(-1, own.shape[-1])
-        flat[regions.of(flat) != number] = np.nan  # the chain was in another basin
+        flat[regions.of(flat) != number] = np.nan  # The chain was in another basin.
         estimate = log_integral(density, own, rng)
         found.append(LogIntegral(estimate.value + folding.log_order, estimate.error))
     order = sorted(

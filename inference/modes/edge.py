@@ -1,7 +1,7 @@
-"""Check whether an optimiser ended at a maximum, or on a way along which the log density keeps rising.
+"""Check whether an optimiser ended at a maximum, or on a path along which the log density keeps rising.
 
-The usual case is the scale of effects that are parameters too: the log density rises without bound as the scale goes
-to zero. At a maximum the log density falls on all sides, at distances given by its curvature.
+The usual case is the scale of effects that are also parameters: the log density rises without bound as the scale goes
+to zero. At a maximum the log density falls in all directions, at distances given by its curvature.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,26 +14,26 @@ from onebasin.posteriors import schema
 from ..contracts.method import Found, one_chain
 from ..fits.gaussian import NEAR, Matrix, Vector, square_root
 
-MOST = 100  # Most coordinates for which this is checked.
-FALL = 0.05  # Least fall of the log density from a maximum, in nats (0.5 at one standard deviation of a normal),
+MOST = 100  # Maximum number of coordinates for this check.
+FALL = 0.05  # Minimum fall of the log density from a maximum, in nats (0.5 at one sd of a normal),
 ALONG = (1, 3, 9)  # at one of these numbers of standard deviations.
-SMALL = 0.01  # Share of a Newton step over which the slope predicts the rise of the log density.
-FAR = 10.0  # Distance from the origin of the unconstrained space beyond which a variable is near its edge.
-NEWTON = 10  # Most Newton steps from the end of a climb to a maximum.
-LINEAR = 0.1  # Relative change of a difference of slopes when its step is halved, up to which the step is kept.
-SHORTENED = 12  # Most reductions of that step.
+SMALL = 0.01  # Share of a Newton step over which the gradient must predict the rise.
+FAR = 10.0  # Distance from the unconstrained origin beyond which a variable is near its boundary.
+NEWTON = 10  # Maximum number of Newton steps from the end of a climb to a maximum.
+LINEAR = 0.1  # A step is kept if halving it changes the difference of gradients by less.
+SHORTENED = 12  # Maximum number of reductions of that step.
 
 Climb = Callable[[Vector], tuple[float, Vector]]  # Log density in nats and gradient at a vector.
 Values = Callable[[Vector], Mapping[str, np.ndarray]]  # The variables at a vector.
 
 
 def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
-    """Name the variable along which the log density keeps rising at the end of a climb; None at a maximum."""
+    """Return the variable along which the log density keeps rising at the end of a climb; None at a maximum."""
     if len(vector) > MOST:
         return None
     ends: list[tuple[Vector, float, Vector, Vector]] = []
     with np.errstate(all="ignore"):
-        for _ in range(NEWTON):  # the optimiser may have stopped early
+        for _ in range(NEWTON):  # The optimiser may have stopped early.
             height, slope = climb(vector)
             root, definite = square_root(-_curvature(climb, vector))
             left = slope @ root
@@ -44,7 +44,7 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
         if not np.linalg.norm(left) < NEAR:
             end, level, way, slope = ends[0]
             way *= min(1.0, FAR / np.abs(way).max())
-            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # not at a kink
+            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # Not at a kink.
             far = np.abs(end[np.abs(way).argmax()]) > FAR
             return _moved(values, end, way) if rises and far else None
         for way in (*root.T, *-root.T):
@@ -54,11 +54,12 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
 
 
 def no_peak(name: str, variable: str | None, height: float) -> str:
-    """Say that a target has no maximum, and what to do."""
-    where = f": it does not fall as `{variable}` goes to its edge" if variable else ""
+    """Return the message that a target has no maximum, with advice."""
+    where = f": it does not fall as `{variable}` approaches its boundary" if variable else ""
     return (
-        f"The log density of {name!r} has no maximum at the highest point that was found ({height:.4g}){where}. Sample "
-        "with `nuts`, or fit by `dadvi`; for an optimum give the variable a prior that keeps it from its edge"
+        f"The log density of {name!r} has no maximum at the highest point that was found ({height:.4g}){where}. "
+        "Sample with `nuts` or fit with `dadvi`. For an optimum, give the variable a prior that keeps it away from "
+        "its boundary"
     )
 
 
@@ -78,7 +79,7 @@ def at_optimum(
 
 
 def _curvature(climb: Climb, vector: Vector) -> Matrix:
-    """Second derivatives by differences of gradients, with steps short enough for the gradient to be nearly linear."""
+    """Return second derivatives from differences of gradients over steps where the gradient is nearly linear."""
     found = np.empty((len(vector), len(vector)))
     for place in range(len(vector)):
         step = np.zeros(len(vector))
@@ -99,7 +100,7 @@ def _difference(climb: Climb, vector: Vector, step: Vector) -> Vector:
 
 
 def _moved(values: Values, vector: Vector, way: Vector) -> str | None:
-    """Name the variable that changes with the largest coordinate of a direction."""
+    """Return the variable that changes with the largest coordinate of a direction."""
     if not np.isfinite(way).all():
         return None
     step = np.zeros(len(vector))

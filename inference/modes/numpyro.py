@@ -1,7 +1,7 @@
 """Optima and Laplace's approximation of a NumPyro model.
 
-Convention: vectors of the unconstrained space. L-BFGS ends about 1e-6 from an optimum; Laplace's approximation, which
-needs the curvature anyway, adds Newton's steps.
+Vectors are in the unconstrained space. L-BFGS ends about 1e-6 from an optimum. Laplace's approximation needs the
+curvature anyway, and adds Newton steps.
 """
 
 from typing import Any
@@ -56,7 +56,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _edge(density: NumpyroDensity, search: BestOptimum, best: OptimiserEnd) -> str | None:
-    """Name the variable that runs to its edge at the end of a search; not for networks, which may have kinks."""
+    """Return the variable that runs to its boundary at the end of a search; None for networks, which may have kinks."""
     if density.target.is_network:
         return None
 

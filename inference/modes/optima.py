@@ -1,15 +1,16 @@
-"""Optima of a log density from many starts, and the distinct ones modulo its symmetry.
+"""Search for optima of a log density from many starts, and find the distinct optima modulo its symmetry.
 
-Two optima are the same if they are equally high and nearer than a third of a standard deviation, by the curvature of
-the higher. An optimum is not a mode yet: the density may rise without bound at a point without probability, and
+Two optima are the same if they are equally high and closer than a third of a standard deviation, from the curvature at
+the higher one. An optimum need not be a mode: the density may rise without bound at a point with no probability, and
 several optima may share a basin (`basins`).
 
-To compare points modulo a symmetry, each is replaced by the copy nearest to a reference. Under a group of |G| elements
-a point has |G| copies, or fewer if an element leaves it in place. The points that are their own nearest copy are one
-|G|-th of the space, a fundamental domain, for any reference that no element leaves in place and any weights of the
-distance. The integral of an invariant function over the space is |G| times its integral over this part.
+To compare points modulo a symmetry, each is replaced by its copy nearest to a reference. Under a group of |G| elements
+a point has |G| copies, or fewer if an element leaves it unchanged. The points that are their own nearest copy form a
+fundamental domain, one |G|-th of the space. This holds for any reference that every element except the identity
+changes, and for any weights of the distance. The integral of an invariant function over the space is |G| times its
+integral over this domain.
 
-Convention: points (point, param) in charts in which the group permutes coordinates and changes their signs
+Points (point, param) are in charts where the group permutes coordinates and changes their signs
 (`variational.gaussians`).
 """
 
@@ -43,10 +44,8 @@ from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..runs.run import spread
 from ..variational.gaussians import Parts, SymmetryLayout, layout_of
 
-ENUMERATED = (
-    1000  # Elements of a group up to which all are tried; else parts are assigned block by block.
-)
-SWEEPS = 20  # Most sweeps over blocks that share coordinates.
+ENUMERATED = 1000  # Up to this many elements, all are tried; otherwise components are assigned block by block.
+SWEEPS = 20  # Maximum number of sweeps over blocks that share coordinates.
 
 Points = Float[np.ndarray, "point param"]
 Vector = Float[np.ndarray, " param"]
@@ -54,34 +53,34 @@ Vector = Float[np.ndarray, " param"]
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """The density of a target in charts in which its group moves coordinates, and its symmetry there, if any."""
+    """The density of a target in charts where its group moves coordinates, and its symmetry there, if any."""
 
     density: Density
     layout: SymmetryLayout | None = None
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> Folding:
-        """The density and the declared symmetry of a target."""
+        """Return the density and the declared symmetry of a target."""
         if not equal_modes(target.symmetry):
             return cls(density_of(target, progress))
         layout = layout_of(target, progress)
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
                 f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements whose "
-                f"components share coordinates (as along both axes of a matrix), for which at most {ENUMERATED} "
-                "elements are supported. Use `nuts`."
+                "components share coordinates (for example along both axes of a matrix). For such symmetries at most "
+                f"{ENUMERATED} elements are supported. Use `nuts`."
             )
         return cls(layout.density, layout)
 
     @property
     def log_order(self) -> float:
-        """Log order of the group."""
+        """The log of the number of elements of the group."""
         return 0.0 if self.layout is None else self.layout.log_order
 
     def fold(
         self, points: Points, reference: Vector, weight: Vector
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
-        """Each point's copy nearest to a reference, and whether that is the point itself.
+        """Return each point's copy nearest to a reference, and whether that is the point itself.
 
         The distance is the sum of weight (x - reference)^2.
         """
@@ -101,9 +100,9 @@ class Folding:
         return points, home
 
     def log_copies(self, point: Vector) -> float:
-        """Log number of copies of a point: fewer than the elements if some leave it in place.
+        """Return the log number of copies of a point, which is smaller if some elements leave the point unchanged.
 
-        In groups too large to try, every element is assumed to move it.
+        In groups too large to enumerate, every element is assumed to move the point.
         """
         if self.layout is None or self.layout.log_order > math.log(ENUMERATED):
             return self.log_order
@@ -115,7 +114,7 @@ class Folding:
     def _elements(
         self,
     ) -> tuple[Int[np.ndarray, "element param"], Int[np.ndarray, "element param"]]:
-        """For each element, the identity first: the coordinate that comes to each place, and its sign."""
+        """Return for each element, the identity first, the coordinate that it moves to each position, and the sign."""
         assert self.layout is not None
         numbered = jnp.arange(1, self.density.size + 1, dtype=float)
         moved = np.asarray(jax.vmap(self.layout.act, (0, None))(self.layout.elements(), numbered))
@@ -135,7 +134,7 @@ class Folding:
     def _assigned(
         self, block: Parts, points: Points, reference: Vector, weight: Vector
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
-        """Assign the parts of a block to its places at the least distance, exactly for one block."""
+        """Assign the components of a block to labels with the smallest distance; this is exact for one block."""
         assert self.layout is not None
         columns = self.layout.columns(block)
         flips = np.zeros(columns.index.shape[1], bool) if columns.flips is None else columns.flips
@@ -155,9 +154,9 @@ class Folding:
 
 
 ITERATIONS = 2000
-NEAR = 0.3  # Optima nearer than this, in standard deviations, are the same,
+NEAR = 0.3  # Optima closer than this, in standard deviations, are the same,
 LEVEL = 0.01  # if their log densities differ by at most this, in nats.
-CURVED = 1000  # Most coordinates for which the curvature is computed.
+CURVED = 1000  # Maximum number of coordinates for which the curvature is computed.
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,12 +164,10 @@ class Top:
     """A distinct optimum."""
 
     vector: Vector
-    height: float  # log density, in nats
-    starts: int  # starting points that led to it
-    log_evidence: (
-        float  # Laplace's estimate, with all copies; NaN if it is not a peak, or not known
-    )
-    weight: Vector  # curvature along each coordinate
+    height: float  # Log density, in nats.
+    starts: int  # Number of starting points that led to it.
+    log_evidence: float  # Laplace's estimate, with all copies; NaN if it is not a peak or unknown.
+    weight: Vector  # Curvature along each coordinate.
 
 
 def find_tops(
@@ -178,9 +175,9 @@ def find_tops(
 ) -> tuple[list[Top], int]:
     """Climb from random points, uniform within +-`init_radius` in the unconstrained space.
 
-    Return the distinct optima, highest first, and how many starts led to none.
+    Return the distinct optima, highest first, and the number of starts that led to no optimum.
     """
-    plain = density_of(folding.density.target)  # points are drawn in its charts
+    plain = density_of(folding.density.target)  # Starting points are drawn in these charts.
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
     search = BestOptimum(folding.density.log_density, maxiter=ITERATIONS)
@@ -188,7 +185,7 @@ def find_tops(
     found = [end for end in ends if np.isfinite(end.potential)]
     if not found:
         raise InferenceError(
-            f"None of {starts} starting points led to an optimum with a finite log density. Raise `starts`, or lower "
+            f"No optimum with a finite log density was found from {starts} starting points. Raise `starts`, or lower "
             "`init_radius`."
         )
     tops: list[Top] = []
@@ -221,12 +218,12 @@ def _top(folding: Folding, curvature: Callable[[jax.Array], jax.Array], end: Opt
 
 
 def highest_evidence(tops: Sequence[Top]) -> float:
-    """The largest known log evidence by Laplace; NaN if none is known."""
+    """Return the largest known Laplace log evidence; NaN if none is known."""
     return max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=math.nan)
 
 
 def unseen(counts: Sequence[int], starts: int) -> float:
-    """Estimate the probability that another start finds a new mode, by the share of modes found once (Good 1953)."""
+    """Estimate the probability that another start finds a new mode, from modes found only once (Good 1953)."""
     return sum(count == 1 for count in counts) / starts
 
 
@@ -240,14 +237,14 @@ class Optimum:
     Attributes
     ----------
     starts : int
-        Starting points that led to it, or to one of its copies.
+        Number of starting points that led to this optimum or one of its copies.
     height : float
-        Log density there, in nats, with the Jacobian of the transforms.
+        Log density at the optimum, in nats, with the Jacobian of the transforms.
     log_evidence : float
-        Laplace's estimate of the log integral of the density around it and all of its copies, in nats; NaN if it is
-        no peak, or beyond 1,000 parameters.
+        Laplace's estimate of the log integral of the density around the optimum and all its copies, in nats. NaN if it
+        is not a peak, or if there are more than 1,000 parameters.
     values : mapping of str to array (*event)
-        Every parameter there.
+        Value of every parameter at the optimum.
     """
 
     starts: int
@@ -263,14 +260,13 @@ class FoundModes(Shown):
     Attributes
     ----------
     optima : tuple of Optimum
-        Highest first.
+        Distinct optima, highest first.
     starts : int
-        Starting points.
+        Number of starting points.
     failed : int
-        Those of them that led to no finite log density.
+        Number of starting points that led to no finite log density.
     unseen : float
-        Probability that a next start leads to an optimum that none has led to: the share of starts that led where no
-        other did.
+        Estimated probability of a new optimum from another start: share of starts whose optimum no other found.
     """
 
     optima: tuple[Optimum, ...]
@@ -282,10 +278,10 @@ class FoundModes(Shown):
     def sentence(self) -> str:
         """The result in words."""
         count = len(self.optima)
-        ends = "one optimum" if count == 1 else f"{count} optima that no symmetry joins"
+        ends = "one optimum" if count == 1 else f"{count} optima that no symmetry relates"
         return (
-            f"{self.starts} starts led to {ends}, {self.optima[0].starts} of them to the highest; another start "
-            f"leads to a new one with probability {self.unseen:.2g}."
+            f"{self.starts} starts led to {ends}, {self.optima[0].starts} of them to the highest. Another start would "
+            f"find a new optimum with probability {self.unseen:.2g}."
         )
 
     def _card(self) -> Card:
@@ -314,29 +310,29 @@ def find_modes(
 ) -> FoundModes:
     """Find the optima of a target's log density from many random points, modulo its symmetry.
 
-    It takes seconds, and shows whether chains may settle in different modes. An optimum is not yet a mode: several may
-    lie in one basin, and the highest may have almost no probability. `sample_modes` samples and weights the modes that
-    chains can distinguish.
+    The search takes seconds and shows whether chains may settle in different modes. An optimum need not be a mode:
+    several may lie in one basin, and the highest may have almost no probability. `sample_modes` samples and weights
+    the modes that chains can distinguish.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data, a NumPyro model or a Stan program, with its symmetry declared.
     starts : int
-        Random points from which L-BFGS climbs.
+        Number of random points from which L-BFGS climbs.
     init_radius : float
-        These points are uniform within +-init_radius in the unconstrained space.
+        Starting points are uniform within +-init_radius in the unconstrained space.
     seed : int
-        Seed of these points.
+        Seed of the starting points.
     client : distributed.Client or str, optional
-        A Dask cluster, one of whose workers runs the search, or the address of its scheduler.
+        A Dask cluster, or the address of its scheduler. One of its workers runs the search.
     progress : bool, optional
-        Whether to show progress; by default in terminals and notebooks.
+        Whether to show progress; by default only in terminals and notebooks.
 
     Returns
     -------
     FoundModes
-        Distinct optima, highest first, with the starts that led to each; prints itself as a table.
+        Distinct optima, highest first, with the number of starts that led to each. It prints as a table.
 
     Raises
     ------
@@ -351,12 +347,12 @@ def find_modes(
 
     See Also
     --------
-    sample_modes : chains in every mode, and the modes' weights.
+    sample_modes : Run chains in every mode, and weight the modes.
 
     References
     ----------
     Byrd, Lu, Nocedal and Zhu 1995, SIAM Journal on Scientific Computing 16(5) (L-BFGS-B). Good 1953, Biometrika 40
-    (what is not seen yet).
+    (probability of unseen modes).
 
     Examples
     --------

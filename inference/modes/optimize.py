@@ -1,6 +1,6 @@
-"""The mode of a posterior by L-BFGS, and Laplace's approximation at it, on either engine.
+"""The mode of a posterior by L-BFGS, Laplace's approximation there, and Pathfinder.
 
-Pathfinder (Zhang, Carpenter, Gelman and Vehtari 2022, JMLR 23), by CmdStan.
+Pathfinder (Zhang, Carpenter, Gelman and Vehtari 2022, JMLR 23) is Stan's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OptimumSearch(Method):
 
 @settings
 class Optimize(OptimumSearch):
-    """Find an optimum; `optimize` describes the fields."""
+    """Settings of `optimize`, which describes the fields."""
 
     name: ClassVar[str] = "optimize"
     gives_posterior: ClassVar[bool] = False
@@ -68,31 +68,31 @@ def optimize(
 ) -> xr.DataTree:
     """Find the maximum of a target's log density: a point estimate, not a posterior.
 
-    It uses SciPy's L-BFGS-B on the NumPyro model, or CmdStan's L-BFGS.
+    The optimiser is SciPy's L-BFGS-B for a NumPyro model, or CmdStan's L-BFGS.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     starts, iterations, init_radius, dtype : Any
-        As in `laplace`.
+        Same as in `laplace`.
     jacobian : bool
-        Add the log Jacobian of the constraints, to find the mode in the unconstrained space. Without it, as in
-        CmdStan by default, the mode is that on the constrained scale.
+        Whether to add the log Jacobian of the constraints, to find the mode in the unconstrained space. Without it, as
+        in CmdStan by default, the result is the mode on the constrained scale.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain with one draw, the optimum; in `sample_stats` its `lp` (1, 1), the log density that was maximised, in
-        nats; attribute `converged`, 1 or 0, says whether the optimiser met its criterion. `diagnose` rejects it: one
-        value has no spread.
+        One chain with one draw, the optimum. `lp` (1, 1) in `sample_stats` is the log density that was maximised, in
+        nats. The attribute `converged` is 1 if the optimiser met its criterion, else 0. `diagnose` rejects the result,
+        because one value has no spread.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError, StanError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
         If no optimum is found.
 
@@ -111,7 +111,7 @@ def optimize(
 
 @settings
 class Laplace(OptimumSearch):
-    """Fit Laplace's approximation; `laplace` describes the fields."""
+    """Settings of `laplace`, which describes the fields."""
 
     name: ClassVar[str] = "laplace"
     engines: ClassVar = {
@@ -149,42 +149,42 @@ def laplace(
 ) -> xr.DataTree:
     """Fit a Gaussian at the mode in the unconstrained space, using the Hessian of the log density.
 
-    JAX computes the Hessian, or CmdStan's `laplace`.
+    JAX or CmdStan's `laplace` computes the Hessian.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     starts : int
-        Points from which to search for an optimum; the highest optimum is kept.
+        Number of points from which to search for an optimum; the highest optimum is used.
     iterations : int
-        Maximum number of L-BFGS iterations from a starting point.
+        Maximum number of L-BFGS iterations per starting point.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     dtype : {"float64", "float32"}
-        Precision of the NumPyro engine; Stan always has float64.
+        Precision of the NumPyro engine; Stan always uses float64.
     draws : int
-        Draws taken from the fitted approximation.
+        Number of draws from the fitted approximation.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain of draws, every variable in its own space as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats,
-        from which k-hat is computed; attribute `converged` says whether the optimiser reached the mode. The NumPyro
-        engine adds the group `variational` with `loc (param)` and `scale_tril (param, param_bis)`, in the
-        unconstrained space.
+        One chain of draws, with every variable on its constrained scale as (1, draw, ...), and `lp` and `log_q` (1,
+        draw) in nats, from which k-hat is computed. The attribute `converged` is true if the optimiser reached the
+        mode. The NumPyro engine adds the group `variational` with `loc (param)` and `scale_tril (param, param_bis)`,
+        in the unconstrained space.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError, StanError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
-        If no optimum is found, or the curvature there is not that of a maximum.
+        If no optimum is found, or if the optimum is not a maximum according to its curvature.
 
     References
     ----------
@@ -201,7 +201,7 @@ def laplace(
 
 @settings
 class Pathfinder(Method):
-    """Run Pathfinder (Zhang et al. 2022), with Stan's defaults; `pathfinder` describes the fields."""
+    """Settings of Pathfinder (Zhang et al. 2022), with Stan's defaults; `pathfinder` describes the fields."""
 
     name: ClassVar[str] = "pathfinder"
     engines: ClassVar = {
@@ -247,45 +247,45 @@ def pathfinder(
 ) -> xr.DataTree:
     """Fit Gaussians along the optimisation paths, and draw from the best of each.
 
-    By CmdStan's `pathfinder`: the target needs a Stan program of its own, or is a network.
+    This runs Stan's Pathfinder, so the target must have a Stan program or be a network.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     paths : int
-        Number of L-BFGS paths, each from its own starting point; with one, nothing is resampled.
+        Number of L-BFGS paths, each from its own starting point. Draws of a single path are not resampled.
     draws : int
-        Draws kept, resampled from those of all paths by Pareto smoothed importance weights.
+        Number of draws in the result, resampled from the draws of all paths by Pareto-smoothed importance weights.
     path_draws : int
-        Draws of each path, before they are resampled.
+        Number of draws per path before resampling.
     iterations : int
         Maximum number of L-BFGS iterations per path.
     elbo_samples : int
-        Monte Carlo draws per evaluation of the ELBO.
+        Number of Monte Carlo draws per evaluation of the ELBO.
     history : int
-        Number of steps from which the curvature is estimated.
+        Number of recent steps from which the curvature is estimated.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain of draws, every variable as (1, draw, ...), with `lp` and `log_q` in nats and the number of its
-        `path`, all (1, draw). Draws of several paths are resampled by importance; the group `variational` has `lp -
-        log_q` of all paths' original draws, from which k-hat is computed, as `log_ratio (path_draw)`.
+        One chain of draws, with every variable as (1, draw, ...). `lp` and `log_q` in nats and the number of the
+        `path` are (1, draw). Draws of several paths are resampled by importance. The group `variational` has
+        `log_ratio (path_draw)`: `lp - log_q` of all paths' original draws, from which k-hat is computed.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError
-        As `infer`.
+        Same as in `infer`.
     StanError
-        If Stan cannot compile or run the program, or no path made progress.
+        If Stan cannot compile or run the program, or if no path makes progress.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""A posterior mode by mode: chains in every mode that many starts lead to, weighed by bridge sampling."""
+"""Sample a posterior mode by mode: run chains in every mode that a search finds, and weight them by bridge sampling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHERE = "onebasin.inference.modes.by_mode:sampled"
 
 @settings
 class Modes(Method):
-    """Sample mode by mode; `sample_modes` describes the fields."""
+    """Settings of `sample_modes`, which describes the fields."""
 
     name: ClassVar[str] = "modes"
     by_jax: ClassVar[bool] = True
@@ -41,7 +41,7 @@ class Modes(Method):
     init_radius: Positive = 2.0
 
     def nuts(self, chains: int, *, warmup: int, draws: int) -> Nuts:
-        """Return the settings of some of the chains."""
+        """Return the settings of this number of chains."""
         return Nuts(
             chains=chains,
             warmup=warmup,
@@ -78,30 +78,29 @@ def sample_modes(
 ) -> xr.DataTree:
     """Sample a posterior mode by mode: run chains in every mode found, and weight the modes by bridge sampling.
 
-    For posteriors whose chains settle in different modes and never cross. L-BFGS searches for optima from many random
-    points. A short chain from each distinct optimum, modulo the declared symmetry, shows which of them share a basin.
-    NUTS samples every basin. Bridge sampling estimates the integral of the density over each basin and all its copies
-    under the symmetry, with a standard error. Draws are then taken from the basins in these proportions. JAX evaluates
-    a NumPyro model, or a Stan program through its library in this process.
+    Use this for posteriors whose chains settle in different modes and never cross between them. L-BFGS searches for
+    optima from many random points. A short chain from each optimum that is distinct modulo the declared symmetry shows
+    which optima share a basin. NUTS samples every basin. Bridge sampling estimates the integral of the density over
+    each basin and all its copies under the symmetry, with a standard error. Draws are then taken from the basins in
+    these proportions. JAX evaluates a NumPyro model, or a Stan program through its library in this process.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     starts : int
-        Random points from which to search for optima. These points are uniform within +-init_radius in the
-        unconstrained space.
+        Number of random points from which to search for optima.
     most : int
-        Maximum number of modes to sample, by log evidence. Short chains estimate the evidence; the result says how far
-        the others lie below.
+        Maximum number of modes to sample. Modes with the highest log evidence, estimated by short chains, are sampled;
+        the result reports how far the others lie below.
     chains : int
         Number of chains in each mode, and in the resulting posterior.
     warmup : int
-        Iterations of adaptation of each chain.
+        Number of adaptation iterations per chain.
     draws : int
         Number of draws kept per chain.
     target_acceptance : float
-        Target of the mean acceptance probability, in (0, 1).
+        Target for the mean acceptance probability, in (0, 1).
     metric : {"diag", "dense", "unit"}
         Shape of the inverse mass matrix.
     max_tree_depth : int
@@ -109,24 +108,24 @@ def sample_modes(
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        As in `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the largest
-        weight first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`, `log_evidence` and
-        `log_evidence_error` (nats), `starts` that led there, `height` (the highest log density), `rhat` within the
-        mode modulo the symmetry, `strays` (the share of its chains' draws that lie in other modes) and `divergences`.
-        Its attributes say whether the weights are `known`, and the probability that another start finds a new mode
-        (`unseen`). `diagnose` says what this means for use.
+        Same as in `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the
+        largest weight first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`,
+        `log_evidence` and `log_evidence_error` (nats), the number of `starts` that led there, `height` (the highest
+        log density), `rhat` within the mode modulo the symmetry, `strays` (the share of its chains' draws that lie in
+        other modes) and `divergences`. Its attributes are `known` (whether the weights are known) and `unseen` (the
+        probability that another start finds a new mode). `diagnose` judges whether the result may be used.
 
     Raises
     ------
     TypeError, SymmetryError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
-        If no starting point with a finite log density is found, or no optimum.
+        If no starting point with a finite log density or no optimum is found.
     ValueError
         If the symmetry exchanges no coordinates of the unconstrained space.
     StanError
@@ -134,14 +133,14 @@ def sample_modes(
 
     See Also
     --------
-    find_modes : only the optima, in a fraction of the time.
-    nuts : chains from random points, which weight modes by where they started.
+    find_modes : Find only the optima, in a fraction of the time.
+    nuts : Run chains from random points, where the starts decide how often a mode is seen.
 
     References
     ----------
     Meng and Wong 1996, Statistica Sinica 6 (bridge sampling). Meng and Schilling 2002, JCGS 11(3) (warp III).
     Frühwirth-Schnatter 2004, Econometrics Journal 7(1) (error; permuted labels). Gronau et al. 2017, Journal of
-    Mathematical Psychology 81. Good 1953, Biometrika 40 (modes not seen).
+    Mathematical Psychology 81. Good 1953, Biometrika 40 (unseen modes).
 
     Examples
     --------

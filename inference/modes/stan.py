@@ -1,4 +1,4 @@
-"""Optima, Laplace's approximation and Pathfinder of a Stan program, by Stan's own algorithms."""
+"""Optima, Laplace's approximation and Pathfinder for a Stan program, by Stan's algorithms."""
 
 import re
 from contextlib import suppress
@@ -36,7 +36,7 @@ from .optimize import Laplace, Optimize, Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
-_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}  # For SciPy's L-BFGS, similar to Stan's.
+_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}  # SciPy's L-BFGS then resembles Stan's.
 
 
 def optimize(job: Job[Optimize]) -> Found:
@@ -53,7 +53,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _edge(job: Job[Any], ready: ReadyProgram, best: Output, *, jacobian: bool) -> str | None:
-    """Name the variable that runs to its edge at the end of a search, if the interpreter supports the program."""
+    """Return the variable that runs to its boundary at the end of a search, if the interpreter supports the program."""
     if job.target.is_network:
         return None
     with suppress(OnebasinError, ValueError):
@@ -75,7 +75,7 @@ def _edge_of(library: Any, vector: np.ndarray, *, jacobian: bool) -> str | None:
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
-    """Find the maximum of the density without the Jacobian by SciPy; the interpreter's optimiser always adds it."""
+    """Maximise the density without the Jacobian by SciPy, because the interpreter's optimiser always adds it."""
     from scipy.optimize import minimize
 
     s, rng = job.method, np.random.default_rng(job.seed)
@@ -98,7 +98,7 @@ def _highest_density(job: Job[Optimize]) -> Found:
     best = min(found, key=lambda end: end.fun)
     if not np.isfinite(best.fun):
         raise InferenceError(
-            f"None of {s.starts} starting points led to an optimum of {job.target.name!r}. Raise `starts`, or lower "
+            f"No optimum of {job.target.name!r} was found from {s.starts} starting points. Raise `starts`, or lower "
             "`init_radius`."
         )
     everything = {"include_tp": True, "include_gq": True}
@@ -141,9 +141,9 @@ def laplace(job: Job[Laplace]) -> Found:
 
 
 def pathfinder(job: Job[Pathfinder]) -> Found:
-    """Run all paths, and resample the draws of several.
+    """Run all paths; if there are several, resample their draws.
 
-    The interpreter runs one path at a time, each with the random stream of CmdStan's path of this number.
+    The interpreter runs one path at a time, with the same random stream as the path of this number in CmdStan.
     """
     s = job.method
     several, apart = s.paths > 1, s.paths > 1 and job.engine == STANLI
@@ -173,7 +173,7 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
 def _run_paths(
     bars: ProgressBars, job: Job[Pathfinder], number: int = 0
 ) -> tuple[int, Output | StanRunError, list[np.ndarray]]:
-    """Run one path, or all for 0; return the number, the draws (or a path's error) and each path's `lp - log_q`."""
+    """Run path `number`, or all paths if 0; return the number, the draws or an error, and each path's `lp - log_q`."""
     s, several = job.method, job.method.paths > 1 and not number
     with working_folder("pathfinder") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=bars.say)
@@ -200,7 +200,7 @@ def _run_paths(
             return number, error, []
         parts = [output] if number else []
         for path in sorted(folder.glob("draws_path_*.csv")):
-            with suppress(StanRunError):  # a path that failed has no draws
+            with suppress(StanRunError):  # Failed paths have no draws.
                 parts.append(read(path))
     if number:
         output.method["path__"][:] = number
@@ -208,10 +208,10 @@ def _run_paths(
 
 
 def _resampled(found: list[Output], log_ratio: np.ndarray, job: Job[Pathfinder]) -> Output:
-    """Draw rows with replacement by their Pareto smoothed importance weights."""
+    """Draw rows with replacement according to their Pareto-smoothed importance weights."""
     from arviz_stats.base import array_stats
 
-    # psislw takes log likelihoods, whose log weights are their negatives.
+    # psislw expects log likelihoods, which are the negatives of log weights.
     log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
     weights = np.exp(log_weights - log_weights.max())
     rng = np.random.default_rng([job.seed, len(log_ratio)])

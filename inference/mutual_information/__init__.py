@@ -1,6 +1,6 @@
-"""The mutual information that a symmetrised approximation gains over the approximation itself: estimates and bounds.
+"""Estimates and bounds of the mutual information that symmetrising an approximation adds to its ELBO.
 
-`log_ratios` takes what part of a draw has which log density under which part's distribution (`mean_field` makes them
-for Gaussian parts), an estimator makes of it log sums over the group, `information` the mutual information, and
-`interval` both of its sides; `layered_interval` those of several layers at once.
+`log_ratios` takes the log density of each part of a draw under each part's distribution (`mean_field` computes these
+for Gaussian parts). An estimator computes log sums over the group, `information` the mutual information, and
+`layered_interval` lower and upper bounds for several layers at once.
 """

@@ -1,45 +1,45 @@
-"""The mutual information of a group element and the draw that it moved: exact, estimated, and bounded.
+"""The mutual information between a group element and the draw that it moved: exact, estimated, and bounded.
 
-Log densities of parts. The approximation q(w) = q_0(w_0) prod_i q_i(u_i) is independent over parts, u_j is all that
-moves with part j, and A_ij = log q_i(u_j), with distributions as rows and parts as columns. The symmetrised q^G(w) is
-q_0(w_0) perm(e^A) / |G|, so the mutual information I between a uniform group element and the moved draw, which the
-symmetrised ELBO adds to the ELBO, is
+Log densities of parts. The approximation q(w) = q_0(w_0) prod_i q_i(u_i) is independent over parts. The vector u_j
+holds everything that moves with part j, and A_ij = log q_i(u_j), with distributions as rows and parts as columns. The
+symmetrised q^G(w) is q_0(w_0) perm(e^A) / |G|, so the mutual information I between a uniform group element and the
+moved draw, which the symmetrised ELBO adds to the ELBO, is
 
     I = log |G| - E_q[l(w)],    l(w) = log perm(e^A) - tr A >= 0.
 
 With sign flips, B_ij = log(q_i(u_j) + q_i(-u_j)) replaces A in the permanent, and |G| = 2^H H!. Only the log ratios
-M_ij = B_ij - A_jj are kept: constants of q_i cancel, and l(w) = log perm(e^M). The ELBO is Gelberg et al. 2024's, with
-InfoNCE there; the permanent needs parts that are independent given w_0, and distributions that do not depend on w_0
-without being conditioned on it.
+M_ij = B_ij - A_jj are kept: constants of q_i cancel, and l(w) = log perm(e^M). The ELBO is that of Gelberg et al.
+2024, who use InfoNCE. The permanent requires parts that are independent given w_0, and q_i that do not depend on w_0.
 
-Log ratios of Gaussian parts. For independent normals the square is expanded, so that all pairs cost two matrix products
-and no array of size (part, part, param),
+Log ratios of Gaussian parts. For independent normals the square is expanded, so that all pairs need two matrix
+products and no array of size (part, part, param),
 
     log q_i(u) = -1/2 sum_d p_id u_d^2 + sum_d p_id loc_id u_d - 1/2 sum_d p_id loc_id^2 - sum_d log scale_id,
 
-with p = 1 / scale^2, and u and loc relative to the mean of loc over parts. This loses digits in proportion to the
-largest term; in single precision, near parts are exact to about 1e-3, and far ones do not matter. A part's own density
-is computed from its standardised residuals instead, and M_ii is zero.
+with p = 1 / scale^2, and u and loc relative to the mean of loc over parts. This loses precision in proportion to the
+largest term. In single precision, the ratios of similar parts are accurate to about 1e-3, and those of distant parts
+do not matter. A part's own density is computed from its standardised residuals instead, and M_ii is zero.
 
 Exact permanent. The recursion over subsets (Bellman 1962; Held and Karp 1962) sets f(S), the log permanent of the first
 |S| rows on the columns S, to the log sum over j in S of exp(M_{|S|-1, j}) f(S - j). All terms are positive and in the
 log domain, so entries of any size are safe; Glynn's and Ryser's formulas are faster but cancel. The derivative by M_ij
-is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}). Only reverse mode is available.
+(reverse mode only) is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}).
 
-Fractional marginals, the training gradient for many parts. Messages R (to columns) and C (to rows) of the fractional
-free energy
+Fractional marginals are the training gradient for many parts. They come from messages R (to columns) and C (to rows)
+of the fractional free energy
 
     <b, M> - sum b log b + c sum (1 - b) log(1 - b)
 
-over doubly stochastic b, with c = 3/4, which is not a bound (Chertkov and Yedidia 2013). They start with a column
-half-step from R = 0, so the result does not depend on the scales of columns after any sweep.
+over doubly stochastic b, with c = 3/4, which is not a bound (Chertkov and Yedidia 2013). The messages start with a
+column half-step from R = 0, so the result after any sweep does not depend on the scales of columns.
 
-InfoNCE is a lower bound of I in expectation over w from q, and at most log K (K 2^H with flips). It counts the identity
-because, with w from q, the identity is an exact draw from the posterior over permutations, which reverses Jensen's
-inequality (Gelberg et al. 2024, Theorem 4.3). Here signs are summed in closed form, which can only tighten the bound.
+InfoNCE is a lower bound of I in expectation over w from q. It is at most log K (log(K 2^H) with flips). It counts the
+identity because, with w from q, the identity is an exact draw from the posterior over permutations, which reverses
+Jensen's inequality (Gelberg et al. 2024, Theorem 4.3). Here signs are summed in closed form, which can only tighten
+the bound.
 
-Intervals for many parts. The lower bound is the larger of InfoNCE and of the bound by the matrix's capacity, the upper
-one is Gurvits's (`permanent_bounds`). Both are means over draws from q with Monte Carlo errors. Taking the larger of
+Intervals for many parts. The lower bound is the larger of InfoNCE and the bound from the matrix's capacity. The upper
+bound is Gurvits's (`permanent_bounds`). Both are means over draws from q with Monte Carlo errors. Taking the larger of
 two means adds a fraction of their error. InfoNCE's control variate, of mean zero, is added to all of them.
 
 Several blocks, such as the layers of a deep network. g = (g_1, ..., g_L) is uniform on G = G_1 x ... x G_L, with the
@@ -47,22 +47,23 @@ permutations (and signs) of the parts of each layer, and I = I(g; g w). If neigh
 over G is not a permanent, but that of one layer given the others is. The ratios of a layer l with the parts' densities
 q_i(u_j) are
 
-- full: u_j is all that moves with part j of layer l, with the other layers at the identity, which gives
+- full: u_j is everything that moves with part j of layer l, with the other layers at the identity, which gives
   I_l = I(g_l; g w | g_others), and
 
       max_l I_l <= I <= sum_l I_l;
 
-- in a chain, which reveals the layers in an order: those of a layer are given the layers revealed before it, and leave
-  out every weight shared with one not yet revealed. The remaining weights have less information on g_l, so
+- in a chain, which reveals the layers in some order: the ratios of a layer are conditional on the layers revealed
+  before it, and leave out every weight shared with a layer not yet revealed. The remaining weights have less
+  information on g_l, so
 
       I = sum_l I(g_l; g w | revealed before l) >= sum_l I_l^chain,
 
   and only the last layer's ratios are full. For two hidden layers, from the output: (b_2, W_3), then (W_1, b_1, W_2);
   from the input: (W_1, b_1), then (W_2, b_2, W_3).
 
-Both follow from the chain rule for independent g_l: revealing more of the others never lowers the information on g_l,
-and dropping entries of w never raises it. So lower bounds of a chain's terms and upper bounds of the full ones are
-bounds of I. Gelberg et al. 2024 sample all layers at once by InfoNCE, which is at most log K.
+Both follow from the chain rule for independent g_l: revealing more of the other layers never lowers the information on
+g_l, and dropping entries of w never raises it. Therefore lower bounds of a chain's terms and upper bounds of the full
+terms bound I. Gelberg et al. 2024 sample all layers at once with InfoNCE, which is at most log K.
 """
 
 import math
@@ -81,15 +82,17 @@ from jaxtyping import Array, Bool, Float
 
 from onebasin.base.errors import ArgumentError
 
-Matrices = Float[Array, "draw part part_bis"]  # Of each draw, a number of every pair of parts.
+Matrices = Float[Array, "draw part part_bis"]  # For each draw, one number per pair of parts.
 PartDraws = Float[Array, "draw part param"]
 PartParameters = Float[Array, "part param"]
 
-ENTRIES = 2**22  # Numbers in an array at a time: 32 MB in double precision, times some temporaries.
+ENTRIES = (
+    2**22
+)  # Maximum array entries at a time: 32 MB in double precision, plus temporary arrays.
 
 
 def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
-    """Map over the leading axis of all arrays, in batches by the size of the last array."""
+    """Map over the leading axis of all arrays, in batches that depend on the size of the last array."""
     draws, *shape = arrays[-1].shape
     together = max(1, ENTRIES // math.prod(shape))
     if draws <= together:
@@ -98,11 +101,11 @@ def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
 
 
 class LogRatios(NamedTuple):
-    """Scaled log densities of draws from q, each (draw, part, part_bis); made by `log_ratios`.
+    """Scaled log densities of draws from q, each (draw, part, part_bis), made by `log_ratios`.
 
-    `total` is M_ij = log(sum over signs of q_i(+-u_j)) - log q_j(u_j); without flips its diagonal is zero. `mean` has
-    the mean of log q_i(+-u_j) over the posterior of the sign; it is `total` without flips. `flip_probability` says how
-    probable the minus sign is where part j of the draw takes distribution i; None without flips.
+    `total` is M_ij = log(sum over signs of q_i(+-u_j)) - log q_j(u_j); without flips its diagonal is zero. `mean` is
+    the mean of log q_i(+-u_j) over the posterior of the sign; without flips it equals `total`. `flip_probability` is
+    the probability of the minus sign if part j of the draw takes distribution i; None without flips.
     """
 
     total: jax.Array
@@ -116,15 +119,15 @@ class LogRatios(NamedTuple):
 
     @property
     def log_group_order(self) -> float:
-        """Log order of the group: log H!, and log(2^H H!) with flips; the largest value of I."""
+        """The log of the group's order, which is the largest value of I: log H!, or log(2^H H!) with flips."""
         signs = 0 if self.flip_probability is None else self.num_parts
         return math.lgamma(self.num_parts + 1) + signs * math.log(2.0)
 
 
 def log_ratios(log_density: Matrices, flipped: Matrices | None = None) -> LogRatios:
-    """Scale log densities for the estimators: log q_i(u_j), in nats, of draws from q itself; finite.
+    """Scale log densities for the estimators: finite log q_i(u_j), in nats, of draws from q.
 
-    `flipped` are log q_i(-u_j), where flipping the sign of a part is a symmetry too.
+    `flipped` are log q_i(-u_j), needed if flipping the sign of a part is also a symmetry.
     """
     own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
     plus = log_density - own
@@ -144,10 +147,10 @@ def mean_field(
     *,
     flips: Bool[Array, " param"] | None = None,
 ) -> LogRatios:
-    """Log ratios of parts of independent normals, from draws of q; differentiable in all of them.
+    """Return the log ratios of parts of independent normals from draws of q; differentiable in all arrays.
 
-    `flips` is True if a part's sign flip changes the sign, False if it leaves the entry; left out where flips are
-    no symmetry.
+    `flips` is True for entries whose sign changes with the part's sign flip, and False for the others. Omit it without
+    flips.
     """
     precision = 1.0 / scale**2
     centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
@@ -172,18 +175,18 @@ def mean_field(
     return log_ratios(plus, plus - 2.0 * by_draw(odd, draws))
 
 
-Matrix = Float[Array, "part part_bis"]  # A number of every pair of parts, or of rows and columns.
-MAX_PARTS = 14  # Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2)).
+Matrix = Float[Array, "part part_bis"]  # One number per pair of parts, or per row and column.
+MAX_PARTS = 14  # Largest matrix; time and memory grow as 2^H H (padded: H^2 C(H, H/2)).
 
 
 @jax.custom_vjp
 def log_permanent(matrix: Matrix) -> Float[Array, ""]:
-    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows."""
+    """Compute the log permanent of exp(matrix), for at most `MAX_PARTS` rows."""
     return _recursion(matrix)
 
 
 def log_permanent_and_marginals(matrix: Matrix) -> tuple[Float[Array, ""], Matrix]:
-    """The log permanent, and the probability P (row, column) that a row goes to a column."""
+    """Return the log permanent and the probabilities P (row, column) that a row goes to a column."""
     return jax.value_and_grad(_recursion)(matrix)
 
 
@@ -216,7 +219,7 @@ def _recursion(matrix: jax.Array) -> jax.Array:
 
 @lru_cache(maxsize=MAX_PARTS)
 def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return by row, subset and member the place of the subset without the member (-1: padding), and the member.
+    """Return, by row, subset and member, the place of the subset without the member (-1: padding), and the member.
 
     Padding repeats the first subset, so that every log sum is finite.
     """
@@ -236,15 +239,15 @@ def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
     return before, last
 
 
-BALANCING = 10  # Scalings of the training marginals to row and column sums of one.
+BALANCING = 10  # Number of scalings of the training marginals to row and column sums of one.
 
 
 def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
-    """Log marginals for c = 3/4 after undamped sweeps, differentiable, with normalised rows.
+    """Return log marginals for c = 3/4 after undamped sweeps, differentiable and with normalised rows.
 
     The sweeps use exp(M + R) and exp(M + C) relative to the largest entry of a column, with two square roots per entry
-    and no exponential. Underflow counts as zero, which is right for log ratios of draws from q: E exp(M_ij) = 1, so no
-    entry of a column is far above its own, zero. For other matrices the marginals are finite but inaccurate.
+    and no exponential. Underflow counts as zero. This is correct for log ratios of draws from q: E exp(M_ij) = 1, so
+    no entry of a column is far above the diagonal entry, which is zero. Other matrices have finite, inaccurate ones.
     """
     scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
     weights = jnp.exp(scaled)
@@ -258,10 +261,10 @@ def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
 
 
 def training_marginals(ratios: LogRatios, *, sweeps: int = 15) -> Matrices:
-    """Marginals P of every draw for the training gradient: those of `marginals`, balanced, without a derivative.
+    """Return balanced `marginals` P of every draw for the training gradient, without a derivative.
 
     Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that almost impossible pairs stay
-    almost impossible: their large derivatives are limited only by their probabilities.
+    almost impossible. Only their small probabilities limit the effect of their large derivatives.
     """
 
     def one(matrix: jax.Array) -> jax.Array:
@@ -280,7 +283,7 @@ def balanced(log_marginals: Matrix) -> Matrix:
 
 
 def _turned(entries: jax.Array, axis: int) -> jax.Array:
-    """The exponentials of the next messages: (1 - P)^-3/4 over the sum, with the entries' marginals P along an axis."""
+    """Return the exponentials of the next messages: (1 - P)^-3/4 over the sum, with marginals P along an axis."""
     total = jnp.sum(entries, axis=axis, keepdims=True)
     # If all entries underflow, any value will do.
     over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
@@ -296,10 +299,10 @@ Sum = Float[Array, ""]
 
 
 class Interval(NamedTuple):
-    """Bounds of I, in nats; equal if it is exact.
+    """Bounds of I in nats, which are equal if I is exact.
 
-    They are clipped to [0, log |G|], the range of I. Monte Carlo standard errors are over draws, before clipping; NaN
-    with one draw.
+    They are clipped to [0, log |G|], the range of I. Monte Carlo standard errors are computed over draws before
+    clipping; they are NaN for one draw.
     """
 
     lower: jax.Array
@@ -309,7 +312,7 @@ class Interval(NamedTuple):
 
 
 def permanent_bounds(matrix: Matrix, *, sweeps: int = 100) -> tuple[Sum, Sum]:
-    """Lower and upper bounds of log perm(e^M).
+    """Return lower and upper bounds of log perm(e^M).
 
     For any x > 0 the permanent is at most prod_i (sum_j e^M_ij x_j) / prod_j x_j. The minimum of this bound, the
     capacity, is at the x whose scaling makes rows and columns sum to one (Sinkhorn and Knopp 1967). At any doubly
@@ -330,7 +333,7 @@ def permanent_bounds(matrix: Matrix, *, sweeps: int = 100) -> tuple[Sum, Sum]:
 
 
 def _doubly_stochastic(beliefs: Matrix) -> Matrix:
-    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), as the bound requires."""
+    """Round a matrix to row and column sums of one (Altschuler, Weed and Rigollet 2017), as the bound requires."""
     for axis in (1, 0):
         beliefs = beliefs / jnp.maximum(jnp.sum(beliefs, axis=axis, keepdims=True), 1.0)
     row, column = 1.0 - jnp.sum(beliefs, axis=1), 1.0 - jnp.sum(beliefs, axis=0)
@@ -342,7 +345,7 @@ def _doubly_stochastic(beliefs: Matrix) -> Matrix:
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
 ) -> tuple[PerDraw, PerDraw]:
-    """Both bounds at every draw; arguments as in `layer_sides`."""
+    """Return both bounds at every draw; `layer_sides` describes the arguments."""
     if ratios.num_parts <= max_exact:
         values = information(ratios, exact(rng_key, ratios))
         return values, values
@@ -378,13 +381,13 @@ def layer_sides(
     num_permutations: int = 50,
     max_exact: int = 10,
 ) -> tuple[PerLayer, PerLayer]:
-    """Lower and upper bounds of every layer's term at every draw.
+    """Return lower and upper bounds of every layer's term at every draw.
 
     `full` are the ratios of each layer at the same draws from q, with all weights that move with a part. `chains` are
-    one or more orders of revealing the layers; lower bounds are those of the chain with the largest sum, which adds a
-    fraction of its error.
+    one or more orders of revealing the layers. Lower bounds are those of the chain with the largest sum, which adds a
+    small bias.
 
-    200 draws or more make the errors over draws small; more permutations of each bring the bounds closer. Up to
+    At least 200 draws make the errors over draws small; more permutations per draw bring the bounds closer. Up to
     `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
     """
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
@@ -407,7 +410,7 @@ def layer_sides(
 def layered_interval(
     rng_key: jax.Array, full: Sequence[LogRatios], chains: Sequence[Chain], **how: int
 ) -> Interval:
-    """Bound the mutual information of all layers; arguments as in `layer_sides`."""
+    """Bound the mutual information of all layers; `layer_sides` describes the arguments."""
     lower, upper = layer_sides(rng_key, full, chains, **how)
     order = sum(ratios.log_group_order for ratios in full)
     return from_values(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), order)
@@ -428,13 +431,13 @@ class Estimate(NamedTuple):
 
 
 Estimator = Callable[[jax.Array, LogRatios], Estimate]
-"""An estimator of l(w), given a key."""
+"""A function that estimates l(w), given a random key."""
 
 
 def information(
     ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True
 ) -> Float[Array, " draw"]:
-    """Estimates of I at each draw, in nats: log |G| - l(w), plus the control variate."""
+    """Return estimates of I at each draw in nats: log |G| - l(w), plus the control variate."""
     plain = ratios.log_group_order - estimate.log_sum
     return plain + estimate.control if control_variate else plain
 
@@ -452,7 +455,7 @@ def exact(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
 
 
 def infonce(rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int) -> Estimate:
-    """The paper's bound, by the log mean of exp(M(s)) over the identity and K - 1 random permutations s, K >= 2."""
+    """Compute the paper's bound: the log mean of exp(M(s)) over the identity and K - 1 >= 1 random permutations s."""
     size = ratios.num_parts
     rows = jnp.arange(size)
 
@@ -472,5 +475,5 @@ def infonce(rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int) -> 
 
 
 def _estimate(log_sum: jax.Array, marginals: jax.Array, ratios: LogRatios) -> Estimate:
-    """Add the control variate, as P is a posterior mean given a set with the identity."""
+    """Add the control variate; its mean is zero because P is a posterior mean given a set with the identity."""
     return Estimate(log_sum, jnp.sum(marginals * ratios.mean, axis=(1, 2)), marginals)

@@ -1,1 +1,1 @@
-"""Draws at new data: predictions, prior draws, and log likelihoods of observations, of any model."""
+"""Predictions at new data, draws from the prior, and leave-one-out cross-validation, for any model."""

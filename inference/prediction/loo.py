@@ -1,7 +1,7 @@
-"""Leave-one-out cross-validation of a posterior, from its log likelihoods or from its model.
+"""Leave-one-out cross-validation of a posterior from its log likelihoods or its model.
 
-Observations whose Pareto k is too large are estimated again by moment matching, which is ArviZ's (Paananen, Piironen,
-Bürkner and Vehtari 2021, Statistics and Computing 31(2)).
+Observations whose Pareto k is too large are estimated again by moment matching, implemented in ArviZ (Paananen,
+Piironen, Bürkner and Vehtari 2021, Statistics and Computing 31(2)).
 """
 
 from __future__ import annotations
@@ -38,19 +38,21 @@ if TYPE_CHECKING:
 def matched(
     view: View, terms: Terms, log_likelihood: xr.DataArray, found: ELPDDataLOO
 ) -> ELPDDataLOO:
-    """Estimate observations of large Pareto k at draws that are moved to the posterior without each of them.
+    """Estimate observations with a large Pareto k from draws that are moved to the posterior without the observation.
 
-    Return them with other `elpd_i` and `pareto_k` where Pareto k has become smaller, and no `log_weights`.
+    Return the result with new `elpd_i` and `pareto_k` where Pareto k became smaller, and without `log_weights`.
     """
     from arviz_stats import loo, loo_moment_match
 
     shape = (view.num_chains, view.num_draws)
     if log_likelihood.shape[:2] != shape:
-        notice("moment matching is left out: the group `log_likelihood` holds some of the draws")
+        notice(
+            "moment matching is skipped, because the group `log_likelihood` has only some of the draws"
+        )
         return found
     bad = np.flatnonzero(found.pareto_k.values.ravel() > found.good_k)
     every = log_likelihood.values.reshape(*shape, -1)
-    places = np.flatnonzero((every != 0).any(axis=(0, 1)))[bad]  # others are masked
+    places = np.flatnonzero((every != 0).any(axis=(0, 1)))[bad]  # the other observations are masked
     own = every[..., places]
     data = xr.DataTree.from_dict(
         {schema.LOG_LIKELIHOOD: xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})}
@@ -67,7 +69,7 @@ def matched(
         return _as_draws(values.reshape(len(values), -1)[:, places[i]], shape)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about large k, which the caller reports
+        warnings.simplefilter("ignore")  # Ignore warnings about large k, which the caller reports.
         again = loo_moment_match(
             data,
             loo(data, pointwise=True, reff=relative),
@@ -96,7 +98,7 @@ def matched(
 
 
 def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
-    """Reject a model whose log likelihoods at the first draw are not the `stored` ones (chain, draw, obs...)."""
+    """Reject a model whose log likelihoods at the first draw differ from the `stored` ones (chain, draw, obs...)."""
     if stored.shape[:2] != (view.num_chains, view.num_draws):
         return
     computed = terms.at({name: view.values(name)[:1, 0] for name in terms.names})
@@ -108,8 +110,8 @@ def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
         return
     sums = f"{theirs.sum():.6g} over {theirs.size} observations, and {ours.sum():.6g} over {ours.size} by `model`"
     raise ArgumentError(
-        f"`model` is not the model of the recorded log likelihoods: at the first draw they are {sums}. Leave "
-        "`model` out to use the recorded ones, or give the model and the data of this posterior."
+        f"`model` does not give the recorded log likelihoods: at the first draw they sum to {sums}. Leave `model` out "
+        "to use the recorded log likelihoods, or give the model and the data of this posterior."
     )
 
 
@@ -132,20 +134,20 @@ def loo(
     progress: Callable[[str], None] | None = None,
     diagnosis: Any = None,
 ) -> ELPDData:
-    """Estimate how well a model predicts each observation that is left out, by Pareto-smoothed importance sampling.
+    """Estimate how well a model predicts each observation if it is left out, by Pareto-smoothed importance sampling.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; if it
-        is missing, they are computed from the model.
+        A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; if
+        that is missing, they are computed from the model.
     model : Target, callable, path or str, optional
-        The model, as in `ob.predict`. Needed if the group is missing (except for networks), and for moment matching.
-        It must give the same log likelihoods as the group.
+        The model, as in `ob.predict`. It is needed for moment matching, and if the group is missing (except for
+        networks). It must give the same log likelihoods as the group.
     var_name : str, optional
-        The observed variable, where there are several.
+        The observed variable, if there are several.
     moment_match : bool
-        Whether to estimate observations with too large a Pareto k again by moment matching, if `model` is given.
+        Whether to estimate observations whose Pareto k is too large again by moment matching, if `model` is given.
     progress : callable, optional
         Called with a line of text before a long computation.
     diagnosis : Diagnosis, optional
@@ -154,16 +156,15 @@ def loo(
     Returns
     -------
     arviz_stats.ELPDData
-        In nats, as in `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``: `elpd`, `se`,
-        `p`, `elpd_i` and `pareto_k` (obs...). `az.compare` and `az.plot_khat` accept it. It also has an `answer`,
-        ``usable``, ``partly`` (a Pareto k is too large) or ``unusable`` (the posterior is), and `sentences` that say
-        why. Masked observations, with a log likelihood of 0 in every draw, are left out, so `elpd_i` has only the
-        others.
+        The result of `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``, in nats: `elpd`, `se`, `p`,
+        `elpd_i` and `pareto_k` (obs...). `az.compare` and `az.plot_khat` accept it. Its `answer` is ``usable``,
+        ``partly`` (a Pareto k is too large) or ``unusable`` (the posterior is unusable), and its `sentences` explain
+        why. Masked observations, with a log likelihood of 0 in every draw, are left out of `elpd_i`.
 
     Raises
     ------
     ValueError
-        If there are no log likelihoods and no model, or they are not finite or another model's.
+        If there are no log likelihoods and no model, or if log likelihoods are not finite or come from another model.
     TypeError
         If an argument has the wrong type.
 
@@ -194,7 +195,7 @@ def loo(
     if few and terms is not None and model is not None and moment_match:
         found = matched(view, terms, log_likelihood, found)
     judged = carried(view, diagnosis, "estimates", label_free=True)
-    remedy = "Give `model` (`--program` of the command) for moment matching." * (model is None)
+    remedy = "Give `model` (`--program` on the command line) for moment matching." * (model is None)
     return answered(found, log_likelihood, judged, remedy)
 
 

@@ -1,4 +1,4 @@
-"""The model of a posterior, given by the user or recorded, with the data in the posterior."""
+"""The model of a posterior, given by the user or recorded, combined with the data in the posterior."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -25,9 +25,9 @@ Model = Any
 def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     """Return the target of a posterior.
 
-    `model` is given by the user. 'recorded' means the text of the Stan program in the posterior, and None the recorded
-    model: a network, or the file of a Stan program named by the command of the run (`runs.recorded`). Arguments of a
-    function come from the new data first.
+    `model` is given by the user. 'recorded' means the text of the Stan program in the posterior. None means the
+    recorded model: a network, or the file of a Stan program that the run's command named (`runs.recorded`). Arguments
+    of a function are taken first from the new data.
     """
     if isinstance(model, Target):
         return model
@@ -40,12 +40,12 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
         return _of_function(model, kept_data(view) | dict(new), observed)
     if model is not None:
         raise ArgumentTypeError(
-            f"`model` must be a target, a NumPyro function or a Stan program, but is of type {type(model).__name__}."
+            f"`model` must be a target, a NumPyro function or a Stan program; got {type(model).__name__}."
         )
     if view.network is not None:
         if view.x is None or view.y is None:
             raise ArgumentError(
-                f"`{view.argument}` is of a network and lacks its data. Give the result of "
+                f"`{view.argument}` belongs to a network but lacks its data. Give the result of "
                 "`BayesianNetwork.condition(x, y)` as `model`."
             )
         return view.network.condition(view.x, view.y)
@@ -54,8 +54,8 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     name = view.attribute(schema.PROGRAM_NAME, "")
     of = f"the Python function {name}" if name else "an unknown model"
     raise ArgumentError(
-        f"`{view.argument}` is of {of}, which is not recorded. Give `model` (`--program` of the command), a NumPyro "
-        "function or target, or a Stan program."
+        f"`{view.argument}` comes from {of}, which is not recorded. Give a NumPyro function, a target or a Stan "
+        "program as `model` (`--program` on the command line)."
     )
 
 
@@ -65,29 +65,29 @@ def _recorded(program: RecordedProgram) -> Target:
     except InferenceError as error:
         raise ArgumentError(
             f"`{program.view.argument}` cannot be used without its model: {error}. Give `model` (`--program` and "
-            f"`--data` of the command), such as `ob.stan_program(path, data)`; or {RECORDED!r}, if you trust the text "
-            "in the posterior."
+            f"`--data` on the command line), such as `ob.stan_program(path, data)`, or {RECORDED!r} if you trust the "
+            "program text in the posterior."
         ) from error
 
 
 def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: set[Any]) -> Target:
     """Combine a NumPyro function with the arguments in a posterior.
 
-    An argument without a default that is in no group is assumed to be observed data.
+    An argument without a default value that is not in any group is assumed to be observed data.
     """
     try:
         parameters = inspect.signature(model).parameters.values()
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(
-            f"`model` is {model!r}, whose arguments are unknown. Give a NumPyro function or a target."
+            f"`model` is {model!r}, whose arguments cannot be determined. Give a NumPyro function or a target."
         ) from error
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     data = {p.name: kept[p.name] for p in named if p.name in kept}
     lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
     if lacking and len(lacking) > len(observed - set(data)):
         raise ArgumentError(
-            f"`model` takes {', '.join(lacking)}, which the posterior does not contain. Give "
-            "`ob.numpyro_model(model, data)`."
+            f"`model` needs {', '.join(lacking)}, which the posterior does not contain. Give `ob.numpyro_model(model, "
+            "data)` as `model`."
         )
     return numpyro_model(model, data | dict.fromkeys(lacking))
 
@@ -102,14 +102,14 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
     if isinstance(new_data, Mapping):
         return dict(new_data)
     raise ArgumentTypeError(
-        "`new_data` must map names of data to values, or name a JSON file, but is of type "
-        f"{type(new_data).__name__}. An array of inputs needs a posterior with a recorded network; for other draws of "
-        "a network use `ob.networks.predict(model, draws, x)`."
+        f"`new_data` must be a mapping from names to values or a JSON file; got {type(new_data).__name__}. An array "
+        "of inputs requires a posterior with a recorded network. For other draws of a network, use "
+        "`ob.networks.predict(model, draws, x)`."
     )
 
 
 def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str, Any]) -> Target:
-    """Return a NumPyro target with `new` arguments, and without the data that its sites observed."""
+    """Return a NumPyro target with `new` arguments and without the data that its sites observed."""
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:
         raise ModelDataError(
@@ -130,7 +130,7 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
 
 
 def is_same(values: np.ndarray, stored: np.ndarray | None, draws: np.ndarray | None = None) -> bool:
-    """Check whether recomputed draws equal the stored ones up to rounding, at the chosen `draws` if there are any."""
+    """Return whether recomputed draws equal the stored ones up to rounding, at the chosen `draws` if given."""
     if stored is None or stored.shape != values.shape:
         return False
     if draws is not None and draws.any():

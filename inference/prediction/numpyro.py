@@ -39,11 +39,11 @@ def numpyro_predictions(
 ) -> tuple[xr.Dataset, dict[str, Named]]:
     """Predict the observed sites of a model with `new` arguments from draws (chain, draw, ...) of its variables.
 
-    `observed` are the observed data in the posterior, if any. Return predictions of observed sites, and of
-    deterministic ones that differ from the posterior's at the draws `stored`; and the numeric arguments.
+    `observed` are the observed data in the posterior, if any. Return the numeric arguments and predictions of observed
+    sites, and of deterministic sites whose values differ from the posterior's at the draws `stored`.
     """
     with precision(dtype):
-        with suppress(Exception):  # the function may need data
+        with suppress(Exception):  # The function may fail without data.
             own = {
                 n: np.asarray(s["value"])
                 for n, s in sites_of(target, data=True).items()
@@ -58,8 +58,8 @@ def numpyro_predictions(
             due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
             if due != given:
                 raise ArgumentError(
-                    f"`posterior` has {name} of shape {given} in a draw, but the model with `new_data` has {due}. Give "
-                    "data with which the variables keep their shapes."
+                    f"`posterior` has {name} with shape {given} per draw, but with `new_data` the model has {due}. "
+                    "Give data that do not change the shapes of variables."
                 )
         drawn = [
             name
@@ -69,8 +69,8 @@ def numpyro_predictions(
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
             raise ArgumentError(
-                f"`posterior` lacks {', '.join(lost)} of the model {target.name}. Give a posterior of this model with "
-                "every variable."
+                f"`posterior` lacks {', '.join(lost)}, but must contain every variable of the model {target.name}. "
+                "Give a posterior of this model."
             )
         values = {name: draws[name] for name in latent}
         keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))
@@ -83,18 +83,18 @@ def numpyro_predictions(
 
 
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
-    """Draw the groups `prior` and `prior_predictive` in one chain: a model's variables, and its observed sites."""
+    """Draw a model's variables (group `prior`) and its observed sites (group `prior_predictive`) in one chain."""
     with precision("float64"):
         sites = sites_of(target)
         seen = [name for name, site in sites.items() if is_observation(site)]
         free = [name for name, site in sites.items() if is_variable(site)]
-        numbers = {"": np.zeros((1, draws))}  # only for the shape
+        numbers = {"": np.zeros((1, draws))}  # Only for the shape.
         try:
             found = _all_draws(target, numbers, seen, keys_for(Purpose.PRIOR, seed, 1), free)
         except NotImplementedError as error:
             raise ArgumentError(
-                f"`target` {target.name!r} has a prior without draws ({reason(error)}). Give every variable a proper "
-                "prior."
+                f"`target` {target.name!r} has a prior that cannot be sampled ({reason(error)}). Give every variable "
+                "a proper prior."
             ) from error
         dims = plate_dims(sites, target.dims)
     groups = ({n: v for n, v in found.items() if (n in seen) == of} for of in (False, True))
@@ -124,7 +124,7 @@ def _all_draws(
     keys: jax.Array,
     free: list[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Run the model at all draws; return drawn data in single precision, free variables, and deterministic sites."""
+    """Run the model at all draws; return drawn data in single precision, free variables and deterministic sites."""
     model = Sites.of(target).model
     substituted = set(values) - {""}
 
@@ -133,7 +133,8 @@ def _all_draws(
         sites = trace(uncondition(seeded(substitute(model, data=own), key))).get_trace()
         if fixed := [n for n in drawn if n in sites and sites[n]["is_observed"]]:
             raise ModelDataError(
-                f"{', '.join(fixed)} of the model {target.name} stays as it was observed: state it without `scan`."
+                f"The model {target.name} cannot draw {', '.join(fixed)} again, because `scan` fixes its observed "
+                "value. Write the model without `scan`."
             )
         found: Arrays = {}
         for name, site in sites.items():
@@ -166,8 +167,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     Parameters
     ----------
     target : Target
-        A NumPyro model or a network. A Stan program has one log density that does not separate the prior: sample a
-        program whose data switch off the likelihood instead.
+        A NumPyro model or a network. A Stan program does not separate its prior from the likelihood. Instead, sample a
+        program in which data switch off the likelihood.
     draws : int
         Number of draws.
     seed : int
@@ -176,8 +177,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     Returns
     -------
     DataTree
-        ArviZ's groups `prior` (every variable) and `prior_predictive` (the observed variables), both (chain, draw,
-        ...) with one chain, and the data. `ob.plot.prior(tree, posterior)` compares them with a posterior.
+        ArviZ's groups `prior` (all variables) and `prior_predictive` (the observed variables), both (chain, draw, ...)
+        with one chain, and the data. `ob.plot.prior(tree, posterior)` compares them with a posterior.
 
     Raises
     ------
@@ -197,8 +198,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     check_seed(seed)
     if target.numpyro_model is None:
         raise ArgumentError(
-            f"`target` {target.name!r} has no NumPyro model, and onebasin cannot tell which part of another density "
-            "is the prior: sample a Stan program whose data switch the likelihood off (`if (!prior_only) y ~ ...`)."
+            f"`target` {target.name!r} has no NumPyro model, and in a Stan program onebasin cannot separate the "
+            "prior. Sample a Stan program in which data switch off the likelihood (`if (!prior_only) y ~ ...`)."
         )
     origin = origin_of(target, "numpyro")
     data = {schema.OBSERVED_DATA: {**origin.observed, **target.outputs}}

@@ -1,4 +1,4 @@
-"""Predictions at new data from a posterior's draws, for models of any kind, and a table of their intervals."""
+"""Predictions at new data from a posterior's draws, for any model, and a table of their intervals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,15 +28,15 @@ from .models import Model, is_same, model_of, read_new_data
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Shown):
-    """Draws of a posterior at new data; made by `ob.predict`.
+    """Predictions at new data, returned by `ob.predict`.
 
     Attributes
     ----------
     tree : DataTree
         The posterior with ArviZ's groups `predictions` and `predictions_constant_data`, for `ob.save` and ArviZ. Its
-        draws are aligned if the predictions are from aligned draws.
+        draws are aligned if the predictions come from aligned draws.
     judged : Carried
-        The posterior's verdict (`answer`), and what it means for the predictions (`sentence`).
+        The posterior's verdict (`answer`) and its meaning for the predictions (`sentence`).
     """
 
     tree: xr.DataTree
@@ -49,7 +49,7 @@ class Predictions(Shown):
 
     @property
     def predictions_constant_data(self) -> xr.Dataset:
-        """The group `predictions_constant_data`, with the new data and the old data that they do not replace."""
+        """The group `predictions_constant_data`, which has the new data and the old data that they do not replace."""
         return self.tree[schema.PREDICTIONS_CONSTANT_DATA].to_dataset()
 
     def intervals(self, prob: float = 0.9) -> pd.DataFrame:
@@ -63,8 +63,8 @@ class Predictions(Shown):
         Returns
         -------
         DataFrame
-            One row per number, such as ``y[0]``; columns ``mean``, ``sd``, ``median`` and the two ends of the interval,
-            such as ``5%`` and ``95%``, in the units of the data. NaN if a draw is not finite.
+            One row per number, such as ``y[0]``. The columns are ``mean``, ``sd``, ``median`` and the two ends of the
+            interval, such as ``5%`` and ``95%``, in the units of the data. Values are NaN if a draw is not finite.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Predictions(Shown):
             If `prob` is not above 0 and below 1.
         """
         if not 0 < prob < 1:
-            raise ArgumentError(f"`prob` is {prob!r}; it must be above 0 and below 1.")
+            raise ArgumentError(f"`prob` must be above 0 and below 1; got {prob!r}.")
         low, high = (1 - prob) / 2, (1 + prob) / 2
         columns = ["mean", "sd", f"{100 * low:.4g}%", "median", f"{100 * high:.4g}%"]
         rows = [np.empty((len(columns), 0))]
@@ -107,8 +107,8 @@ class Predictions(Shown):
         given = list(map(str, self.predictions_constant_data.data_vars))
         broken = self._broken
         said = (
-            f"At {broken:,} of {count:,} draws a prediction is not finite, so it has no mean or interval. The draws or "
-            "the data do not fit the model."
+            f"At {broken:,} of {count:,} draws a prediction is not finite, so it has no mean or interval. Check that "
+            "the draws and the data fit the model."
         )
         return Card(
             f"Predictions of {in_brief(names)}",
@@ -123,9 +123,9 @@ class Predictions(Shown):
 
 
 Found = tuple[xr.Dataset, Mapping[str, Named]]
-"""The predictions, and their data."""
+"""The predictions and their data."""
 Stored = np.ndarray | None
-"""Which draws (chain, draw) alignment left unchanged; None for all."""
+"""Mask of the draws (chain, draw) that alignment left unchanged; None if all are unchanged."""
 
 
 @checks_arguments
@@ -146,17 +146,16 @@ def predict(
     posterior : DataTree, path, or what a sampler returned
         A posterior, in any form that `ob.diagnose` takes.
     new_data : mapping, path or array (obs, in)
-        New data by name, or a JSON file. They replace a NumPyro model's arguments, a Stan program's data, or a
-        network's ``x``; other data are kept. For a network, an array of inputs is enough, in the units that it was
-        conditioned on.
+        New data by name, or a JSON file. They replace arguments of a NumPyro model, data of a Stan program, or a
+        network's ``x``; other data are kept. For a network, an array of inputs in the units of its data is enough.
     model : Target, callable, path or str, optional
-        The model: a target, a NumPyro function or a Stan program. Not needed for networks, or if the run records its
-        Stan program and that file has not changed. "recorded" runs the program text stored in the posterior: use it
-        only if you trust the file.
+        The model: a target, a NumPyro function or a Stan program. It is not needed for networks, or if the run
+        recorded its Stan program and that file has not changed. "recorded" runs the program text stored in the
+        posterior. Use it only if you trust the file.
     seed : int
-        Seed of the random numbers. With the data and the seed of the run, predictions equal those of the run.
+        Seed of the random numbers. With the same data and seed as in the run, predictions equal those of the run.
     batch_size : int
-        Draws of a network that are evaluated at a time; limits the memory.
+        Number of draws of a network that are evaluated at a time, which limits the memory.
     progress : callable, optional
         Called with a line of text before a long computation.
     diagnosis : Diagnosis, optional
@@ -165,19 +164,18 @@ def predict(
     Returns
     -------
     Predictions or array (chain, draw, obs, out)
-        For new data by name: `tree` with ArviZ's groups, and `intervals()`, for the data that the model observes and
-        the quantities that depend on the new data. For an array of network inputs: the outputs without noise, means in
-        the units of `y` for regression, or logits for classification.
+        For new data by name: an object with `tree` (ArviZ's groups) and `intervals()`, for the data that the model
+        observes and the quantities that depend on the new data. For an array of network inputs: the outputs without
+        noise, which are means in the units of `y` for regression and logits for classification.
 
     Raises
     ------
     ValueError
-        If the model is unknown or predicts nothing, the data do not match it, or the sizes of parameters change with
-        the data.
+        If the model is unknown or predicts nothing, or if the data do not match it or change the sizes of parameters.
     TypeError
         If an argument has the wrong type.
     StanError
-        If a Stan program does not compile, or rejects the data.
+        If a Stan program does not compile or rejects the data.
 
     Examples
     --------
@@ -191,7 +189,9 @@ def predict(
     check_seed(seed)
     network = view.network if model is None else getattr(model, "model", None)
     if network is not None and not isinstance(new_data, Mapping | str | Path):
-        from onebasin.models.networks.prediction import predict as of_model  # here: it loads JAX
+        from onebasin.models.networks.prediction import (
+            predict as of_model,
+        )  # Imported here, because it loads JAX.
 
         return of_model(network, view.arrays, new_data, batch_size=batch_size)
     new = read_new_data(new_data)
@@ -212,9 +212,9 @@ def predict(
     if not found[0].data_vars:
         at = "these new data" if new else "the data of the run"
         raise ArgumentError(
-            f"`model` {target.name!r} predicts nothing at {at}: it observes no data that could be drawn again, and "
-            "computes nothing that they change. Add a deterministic site (`numpyro.deterministic`) or a generated "
-            "quantity for what you want to predict."
+            f"`model` {target.name!r} predicts nothing at {at}: it has no observed data that it can draw again, and "
+            "no quantity that depends on the data. Add the quantity of interest as a deterministic site "
+            "(`numpyro.deterministic`) or a generated quantity."
         )
     return _as_predictions(view, *found, judged)
 
@@ -239,15 +239,18 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
 
     if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
         raise ModelDataError(
-            f"`new_data` holds {', '.join(map(str, new)) or 'nothing'}; of a network give the inputs `x` (obs, in)."
+            f"`new_data` has {', '.join(map(str, new)) or 'nothing'}. For a network, give only the inputs `x` (obs, "
+            "in)."
         )
     x = check_inputs(new[schema.INPUTS], network.network.in_dim)
     shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)
-    y = np.zeros(shape, int if network.is_classifier else float)  # whose log likelihood is not kept
+    y = np.zeros(
+        shape, int if network.is_classifier else float
+    )  # placeholder; its log likelihood is not used.
     draws = {name: view.values(name) for name in view.variables}
     with precision(_dtype(view)):
         groups = network_groups(network, draws, x, y, seed=seed, limit_mb=np.inf)
-    assert groups is not None  # which only a limit prevents
+    assert groups is not None  # Only a limit could prevent this.
     return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
 
 
@@ -265,7 +268,7 @@ def _of_numpyro(
 
 
 def _dtype(view: View) -> str:
-    """The precision of the run."""
+    """Return the precision of the run."""
     return str((view.parsed(schema.SETTINGS) or {}).get("dtype", "float64"))
 
 
@@ -288,8 +291,8 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` holds {', '.join(map(str, unknown))}, which the program {target.name} does not declare; its "
-            f"data are {', '.join(info.inputs) or 'none'}."
+            f"`new_data` contains {', '.join(map(str, unknown))}, which the program {target.name} does not declare. "
+            f"Its data are {', '.join(info.inputs) or 'none'}."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -297,7 +300,7 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the program {target.name}, with {', '.join(rest) or 'nothing'} as before: {why}."
+            f"`new_data` do not fit the program {target.name}, which still uses {', '.join(rest) or 'nothing'}: {why}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}
@@ -316,7 +319,7 @@ def _of_stan(
 def _of_pymc(
     target: PymcTarget, view: View, new: Mapping[str, Any], seed: int, stored: Stored
 ) -> Found:
-    """Let PyMC draw what its model observes, and compute deterministics; the model's data are put back."""
+    """Let PyMC draw the observed data and compute deterministic variables; afterwards restore the model's data."""
     import pymc
 
     from ..runs.posterior import with_axes
@@ -325,8 +328,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` holds {', '.join(map(str, unknown))}, which is not among the data of the model "
-            f"{target.name}; its data (`pm.Data`) are {', '.join(held) or 'none'}."
+            f"`new_data` contains {', '.join(map(str, unknown))}, which the model {target.name} does not use as data. "
+            f"Its data (`pm.Data`) are {', '.join(held) or 'none'}."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]
@@ -349,8 +352,8 @@ def _of_pymc(
     except (ValueError, TypeError, IndexError, KeyError) as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the PyMC model {target.name}: {why}. Observations follow the size of their inputs "
-            "if they are stated with `shape=x.shape`."
+            f"`new_data` do not fit the PyMC model {target.name}: {why}. Define observations with `shape=x.shape`, so "
+            "that their size follows the inputs."
         ) from error
     finally:
         with model:

@@ -1,4 +1,4 @@
-"""Log likelihoods of observations at any values of a model's variables."""
+"""Compute log likelihoods of observations at any values of a model's variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors.leave_one_out import chosen
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
-BLOCK = 2**23  # Bytes of log likelihoods computed at once.
+BLOCK = 2**23  # Maximum bytes of log likelihoods computed at once.
 
 
 class NumpyroTerms:
@@ -29,7 +29,7 @@ class NumpyroTerms:
             density, sites = numpyro_density_of(target), Sites.of(target)
         if not sites.observed:
             raise ArgumentError(
-                f"The model {target.name} observes no data, so no observation can be left out."
+                f"The model {target.name} has no observed data, so no observation can be left out."
             )
         self.names = density.names
         self._sums = target.is_network
@@ -41,7 +41,7 @@ class NumpyroTerms:
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the log likelihoods (draw, obs...) of each data variable at values (draw, ...)."""
         terms: dict[str, np.ndarray] = self._at({name: values[name] for name in self.names})
-        if self._sums:  # an observation of a network is a row with all outputs
+        if self._sums:  # An observation of a network is one row with all outputs.
             terms = {n: t.reshape(*t.shape[:2], -1).sum(axis=-1) for n, t in terms.items()}
         return terms
 
@@ -52,7 +52,7 @@ class NumpyroTerms:
 
 
 class StanTerms:
-    """The same for a Stan program that computes `log_lik`."""
+    """Log likelihoods and log density of a Stan program that computes `log_lik`."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None) -> None:
         from onebasin.stan.library import open_library
@@ -74,7 +74,7 @@ class StanTerms:
         if not found.log_likelihood:
             raise ArgumentError(
                 f"The program {self._target.name} does not compute the log likelihood of each observation. Add a "
-                "generated quantity `log_lik`, or name yours by `stan_program(..., log_likelihood=...)`."
+                "generated quantity `log_lik`, or name an existing one with `stan_program(..., log_likelihood=...)`."
             )
         return found.log_likelihood
 
@@ -101,7 +101,7 @@ Terms = NumpyroTerms | StanTerms
 
 
 def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> Terms:
-    """Return the log likelihoods of a target, by its NumPyro model if it has one."""
+    """Return the object that computes a target's log likelihoods, from its NumPyro model if it has one."""
     if target.numpyro_model is not None:
         return NumpyroTerms(target)
     return StanTerms(target, progress)
@@ -117,7 +117,7 @@ def computed_terms(
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(
-            f"`posterior` lacks {', '.join(lost)} of the model. Give a posterior of this model."
+            f"`posterior` lacks {', '.join(lost)}, which the model needs. Give a posterior of this model."
         )
     size = next(iter(draws[name] for name in terms.names)).shape[:2]
     flat = {name: draws[name].reshape(-1, *draws[name].shape[2:]) for name in terms.names}
@@ -127,7 +127,7 @@ def computed_terms(
     step = min(samples, max(1, BLOCK // max(one.nbytes, 1)))
     every = np.empty((samples, *one.shape))
     for first in range(0, samples, step):
-        # All blocks have the same length, as JAX would compile another one.
+        # All blocks have the same length, because JAX would compile for each other length.
         first = min(first, samples - step)
         part = {n: values[first : first + step] for n, values in flat.items()}
         every[first : first + step] = terms.at(part)[name]

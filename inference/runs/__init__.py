@@ -1,1 +1,1 @@
-"""Groups that a posterior holds next to its draws: data, log likelihoods, predictions, log priors."""
+"""Running methods, checkpoints, and building posteriors with all their groups."""

@@ -1,12 +1,14 @@
-"""Checkpoints: files with the state of a run, and the fingerprint by which they are found again.
+"""Checkpoints: files with the state of a run, and the fingerprint that identifies the run.
 
-A fingerprint is a hash of everything that decides a run's draws: the target's name, description and data; for a Stan
-program the text with every included file, the compiler's flags, its data and CmdStan's version; for a NumPyro model the
-programs of its log density, gradient and quantities, with every constant bit by bit; the versions of onebasin and of
-the libraries that compute; and the method, settings, seed and declared symmetry that the caller adds.
+A fingerprint is a hash of everything that decides a run's draws. It covers the target's name, description and data.
+For a Stan program it covers the text with every included file, the compiler's flags, the data and CmdStan's version.
+For a NumPyro model it covers the programs of the log density, gradient and quantities, with every bit of their
+constants. It also covers the versions of onebasin and of the numerical libraries, and the method, settings, seed and
+declared symmetry that the caller adds.
 
-Chains have their own folders, ``chain-0`` and so on; the state of training is one file. Only files with the names below
-that carry a fingerprint, or that are damaged, are ever removed or replaced. Other files stay, and then the folder too.
+Chains have their own folders, ``chain-0`` and so on; the state of training is one file. Files are removed or replaced
+only if they have one of the names below and either carry a fingerprint or are damaged. If other files exist, they
+stay, and so does the folder.
 """
 
 import hashlib
@@ -36,17 +38,17 @@ from .posterior import package_versions
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
 
 FOREIGN = ("pure_callback", "io_callback", "ffi_call")
-"""Primitives that compute outside of JAX, so that the traced program does not determine the draws."""
+"""Primitives that compute outside JAX, so that the traced program does not determine the draws."""
 
 
 def fingerprint(
     target: Target | None, *, engine: str, progress: Callable[[str], None] | None = None, **how: Any
 ) -> str | None:
-    """Hash everything that decides a run's draws; return None, with a notice, if that is unknown.
+    """Hash everything that decides a run's draws; if that is unknown, print a notice and return None.
 
-    `how` has more that decides the draws: numbers, text, arrays, frozen settings, or JSON of these. The target's
-    definition for another engine does not count. `progress` is called with a line of text before a long computation.
-    Raise ValueError if the engine does not support the target, and StanError if its program does not parse.
+    `how` has more values that decide the draws: numbers, text, arrays, frozen settings, or JSON of these. The target's
+    definition for another engine is ignored. `progress` is called with a line of text before a long computation. Raise
+    ValueError if the engine does not support the target, and StanError if its program does not parse.
     """
     engine = named(engine)
     try:
@@ -56,7 +58,7 @@ def fingerprint(
     except NoFingerprint as reason:
         of = "This run" if target is None else f"The model of {target.name!r}"
         notice(
-            f"{of} has no fingerprint, since {reason}. The run saves no checkpoint and cannot be resumed."
+            f"{of} has no fingerprint, because {reason}. The run saves no checkpoint and cannot be resumed."
         )
         return None
     return hashlib.sha256(text.encode()).hexdigest()
@@ -75,7 +77,7 @@ def _target(
     by_stan = target.stan_program is not None or target.is_network
     if by_stan and (definition_of(target, engine) == "stan" or target.numpyro_model is None):
         yield _stan(bound(target, engine), progress), package_versions("onebasin")
-        if engine == "numpyro":  # JAX samples the program's density
+        if engine == "numpyro":  # JAX samples the program's density.
             yield package_versions(*NUMPYRO_VERSIONS)
         return
     yield package_versions(*NUMPYRO_VERSIONS)
@@ -83,7 +85,7 @@ def _target(
         import jax
         import numpyro  # noqa: F401 - loads the packages in the list below
 
-        # JAX's flags for random numbers and products in this process, and the versions that are loaded.
+        # Include JAX's flags for random numbers and matrix products in this process, and the loaded versions.
         flags = ("default_prng_impl", "threefry_partitionable", "default_matmul_precision")
         process = {f"jax_{name}": str(getattr(jax.config, f"jax_{name}", None)) for name in flags}
         process |= {n: sys.modules[n].__version__ for n in ("jax", "jaxlib", "numpyro")}
@@ -107,8 +109,8 @@ def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, 
 def _numpyro(target: Target) -> Iterator[Any]:
     """Yield a description of a NumPyro model: names, the program for XLA, and its constants.
 
-    It is traced in double precision, so that no data are rounded. The program's text holds small constants bit by bit,
-    and is the same in every process.
+    The model is traced in double precision, so that no data are rounded. The program's text has every bit of small
+    constants, and is the same in every process.
     """
     import jax
     import jax.numpy as jnp
@@ -128,7 +130,7 @@ def _numpyro(target: Target) -> Iterator[Any]:
         try:
             closed, results = jax.make_jaxpr(computed, return_shape=True)(like)
             if found := [name for name in FOREIGN if f" {name}[" in str(closed)]:
-                raise NoFingerprint(f"it computes outside of JAX ({found[0]})")
+                raise NoFingerprint(f"it computes outside JAX ({found[0]})")
             program = jax.jit(partial(jax.core.eval_jaxpr, closed.jaxpr))
             traced = program.trace(closed.consts, *jax.tree.leaves(like))
             text = traced.lower(lowering_platforms=("cpu",)).as_text()
@@ -142,7 +144,7 @@ def _numpyro(target: Target) -> Iterator[Any]:
 
 
 def _say(value: Any) -> Any:
-    """Convert a value for JSON: a frozen dataclass by its fields, anything else as an array, by a hash of every bit."""
+    """Convert a value to JSON: a dataclass field by field, anything else to a hash of its bits as an array."""
     if hasattr(value, "__dataclass_fields__"):
         return type(value).__name__, as_dict(value)
     array = np.asarray(value)
@@ -152,21 +154,21 @@ def _say(value: Any) -> Any:
     return array.dtype.str, array.shape, content.hexdigest()
 
 
-MARK = "fingerprint"  # name of the array that identifies the run of a file
+MARK = "fingerprint"  # Name of the array that identifies the run to which a file belongs.
 
-_NAME = re.compile(r"(chain-\d+|state)\.npz")  # earlier versions saved a chain in one file
+_NAME = re.compile(r"(chain-\d+|state)\.npz")  # Earlier versions saved a chain in one file.
 _CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
 _IN_CHAIN = re.compile(r"draws-\d{6,}\.npz|stan-.*")
 _LOCK = ".lock"
 
 
 def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
-    """Return the folder of a chain, with another name if the usual folder belongs to another run."""
+    """Return the folder of a chain; use a different name if the usual folder belongs to another run."""
     usual = folder / f"chain-{number}"
     own = folder / f"chain-{number}-{fingerprint[:8]}"
     try:
         mark = str(read_arrays(state_file(usual))[MARK])
-    except (OSError, ValueError, KeyError):  # missing or damaged
+    except (OSError, ValueError, KeyError):  # The file is missing or damaged.
         mark = fingerprint
     return own if own.exists() or mark != fingerprint else usual
 
@@ -177,7 +179,7 @@ def chunk_file(folder: Path, index: int) -> Path:
 
 
 def state_file(folder: Path) -> Path:
-    """Return the file of the state of training, or of a chain in its folder."""
+    """Return the file with the state of training, or of a chain in its folder."""
     return folder / "state.npz"
 
 
@@ -185,19 +187,19 @@ def check_folder(folder: Path) -> None:
     """Reject a folder in which nothing can be saved, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
-            f"{folder}, where finished chains would be saved, is not a folder. Move it away."
+            f"Chains cannot be saved in {folder}, because it is not a folder. Move it away."
         )
     for path in folder.glob("*"):
         if (_NAME.fullmatch(path.name) and not _is_ours(path)) or (
             _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
         ):
             raise InferenceError(
-                f"{path} would be replaced by a finished chain, but it is no file of onebasin's. Move it away."
+                f"{path} would be replaced by a finished chain, but onebasin did not write it. Move it away."
             )
 
 
 def remove(folder: Path) -> list[str]:
-    """Delete the checkpoints in a folder, and then the folder if it is empty; return the names of files that stay."""
+    """Delete the checkpoints in a folder, and the folder if it is then empty; return the names of other files."""
     if not folder.is_dir():
         return []
     sweep(folder)
@@ -206,11 +208,11 @@ def remove(folder: Path) -> list[str]:
             path.unlink(missing_ok=True)
         elif _CHAIN.fullmatch(path.name) and _is_our_chain(path):
             remove_chain(path)
-        elif path.name == _LOCK and path.is_file():  # of a process that was killed
+        elif path.name == _LOCK and path.is_file():  # Left by a process that was killed.
             path.unlink(missing_ok=True)
     stays = sorted(path.name for path in folder.iterdir())
     if not stays:
-        with suppress(OSError):  # a link to a folder stays
+        with suppress(OSError):  # A symbolic link to a folder stays.
             folder.rmdir()
     return stays
 
@@ -234,18 +236,18 @@ def clear(folder: Path) -> None:
 
 
 def remove_chain(path: Path) -> None:
-    """Delete everything that a chain has saved in its folder, and the folder if nothing else is in it."""
+    """Delete everything that a chain has saved in its folder, and the folder if it contains nothing else."""
     if not path.is_dir():
         return
-    clear(path)  # before the state, without which other files would not be recognised
-    with suppress(OSError):  # the folder contains other files
+    clear(path)  # First, because other files would not be recognised without the state.
+    with suppress(OSError):  # The folder contains other files.
         if [file.name for file in path.iterdir()] == [state_file(path).name]:
             state_file(path).unlink()
         path.rmdir()
 
 
 def _is_our_chain(path: Path) -> bool:
-    """Check whether a folder with a chain's name has a state of onebasin's, or only hidden files."""
+    """Return whether a folder with a chain's name has a state that onebasin wrote, or only hidden files."""
     if path.is_symlink() or not path.is_dir():
         return False
     if state_file(path).exists():
@@ -254,7 +256,7 @@ def _is_our_chain(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """Check whether a file with a checkpoint's name has a fingerprint or is damaged."""
+    """Return whether a file with a checkpoint's name has a fingerprint or is damaged."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -264,7 +266,7 @@ def _is_ours(path: Path) -> bool:
         return True
 
 
-SECONDS = 30.0  # minimum time between two saved states of training
+SECONDS = 30.0  # Minimum time between saves of the state of training.
 
 
 def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
@@ -275,11 +277,13 @@ def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
 
 
 def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
-    """Read the arrays; return None if the file is missing, belongs to another run, or is damaged (with a notice)."""
+    """Read the arrays; return None if the file is missing, belongs to another run or is damaged (with a notice)."""
     if not path.exists():
         return None
     if examine(path) is not Seal.SEALED:
-        notice(f"{path} is damaged (its checksum is missing or wrong): its part is computed again.")
+        notice(
+            f"{path} is damaged (its checksum is missing or wrong), so its contents are computed again."
+        )
         return None
     arrays = read_arrays(path)
     return None if str(arrays.pop(MARK)) != fingerprint else arrays
@@ -287,14 +291,14 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
 
 def pack(state: Any) -> dict[str, np.ndarray]:
     """Convert a pytree of arrays and random keys, such as the state of HMC, to named arrays."""
-    import jax  # imported here and below, not at the top: saving Stan's chains does not need JAX
+    import jax  # Imported here and below, because saving Stan's chains does not need JAX.
 
     leaves = enumerate(jax.tree.leaves(state))
     return {f"leaf-{i}": np.asarray(jax.random.key_data(v) if _is_key(v) else v) for i, v in leaves}
 
 
 def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
-    """Restore the state that `pack` converted, bit for bit; `like` has its structure and types."""
+    """Restore the state that `pack` converted, bit for bit; `like` has the same structure and types."""
     import jax
     import jax.numpy as jnp
 
@@ -316,11 +320,11 @@ def _is_key(leaf: Any) -> bool:
 
 
 Kept = tuple[Any, list[np.ndarray]]
-"""A state to resume from, a pytree of arrays, with the trace (such as losses) until then."""
+"""A state to resume from (a pytree of arrays), with the trace up to that state, such as losses."""
 
 
 class Keeper:
-    """Storage of training, saved every half minute in a folder, or nowhere."""
+    """Storage for the state of training, saved every half minute in a folder, or not at all."""
 
     def __init__(self, folder: Path | None = None, fingerprint: str = "") -> None:
         if folder is not None:
@@ -330,14 +334,14 @@ class Keeper:
         self._written = time.monotonic()
 
     def load(self, like: Kept) -> Kept:
-        """Return the saved state of this run, or `like`, the start, if there is none."""
+        """Return the saved state of this run, or the start `like` if there is none."""
         arrays = None if self.path is None else read(self.path, self.fingerprint)
         if arrays is None:
             return like
         return unpack(arrays, like[0]), list(arrays["losses"])
 
     def save(self, kept: Kept) -> None:
-        """Save the state and the trace, if the last time is long enough ago."""
+        """Save the state and the trace, if the last save is long enough ago."""
         if self.path is None or time.monotonic() - self._written < self.seconds:
             return
         state, losses = kept
@@ -346,7 +350,7 @@ class Keeper:
 
 
 def keeper_in(folder: str | Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
-    """Return the keeper of a folder; it saves nothing if there is no folder or the run has no fingerprint."""
+    """Return the keeper for a folder; it saves nothing if there is no folder or the run has no fingerprint."""
     if folder is None:
         return Keeper()
     place, mark = check_path("checkpoint", folder), fingerprint()

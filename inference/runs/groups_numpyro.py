@@ -1,11 +1,11 @@
 """Log likelihoods, predictions and log priors of a NumPyro model at each draw.
 
-The group of log priors names those at the model's top level, which power-scaling may scale. The prior of a latent
-variable in a hierarchy is part of the model, so scaling it changes the model (Kallioinen, Paananen, Bürkner and Vehtari
-2024, Statistics and Computing 34:57). Two kinds are found from the computation: a variable whose distribution depends
-on another one, and a real or positive one that has an effect only after a product with fewer scales, as the standard
-normals of a non-centred hierarchy. Scales are variables of bounded support, and variables in which the model is linear.
-Anything else counts as top level.
+The group of log priors names the priors at the model's top level, which power-scaling may scale. The prior of a latent
+variable in a hierarchy is part of the model, so scaling it would change the model (Kallioinen, Paananen, Bürkner and
+Vehtari 2024, Statistics and Computing 34:57). Two kinds of latent variables are found from the computation. One is a
+variable whose distribution depends on another variable. The other is a real or positive variable that has an effect
+only after multiplication by scales with fewer entries, like the standard normals of a non-centred hierarchy. Scales
+are variables with bounded support, and variables in which the model is linear. Any other variable counts as top level.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ Names = frozenset[str]
 class _Flow:
     """The variables on which a number depends."""
 
-    of: Names = frozenset()  # all of them
-    linear: Names = frozenset()  # those in which it is linear, before any product with a scale
+    of: Names = frozenset()  # All variables on which the number depends.
+    linear: Names = frozenset()  # Those in which it is linear before any product with a scale.
 
     @classmethod
     def union(cls, flows: Iterable[_Flow]) -> _Flow:
@@ -69,14 +69,14 @@ class _Flow:
 
 @dataclass
 class _Tracing:
-    """A walk through the program of a model."""
+    """A traversal of the program of a model."""
 
-    sizes: Mapping[str, int]  # entries of each variable
-    scales: Names  # variables of bounded support
-    used: set[str] = field(default_factory=set)  # variables with an effect without a scale
+    sizes: Mapping[str, int]  # Number of entries of each variable.
+    scales: Names  # Variables with bounded support.
+    used: set[str] = field(default_factory=set)  # Variables with an effect without a scale.
     scaled: set[str] = field(
         default_factory=set
-    )  # variables with an effect after a product with a scale
+    )  # Variables with an effect after a product with a scale.
 
     def through(self, jaxpr: Any, flows: Sequence[_Flow]) -> list[_Flow]:
         """Follow the inputs of a program to its results."""
@@ -96,7 +96,7 @@ class _Tracing:
         inner = getattr(inner, "jaxpr", inner)
         if inner is not None and len(inner.invars) == len(flows):
             found = self.through(inner, flows)
-            if name == "scan":  # later steps may depend on all inputs
+            if name == "scan":  # Later steps may depend on all inputs.
                 found = [_Flow(both.of, flow.linear) for flow in found]
             return found
         if name in _LINEAR:
@@ -112,7 +112,7 @@ class _Tracing:
         return [_Flow(both.of)] * len(step.outvars)
 
     def _left(self, own: _Flow, other: _Flow) -> Names:
-        """Variables in which both a factor and its product with another one are linear."""
+        """Return the variables in which both a factor and its product with another factor are linear."""
         if not other.of:
             return own.linear
         left = set()
@@ -131,9 +131,9 @@ def top_level(
     distributions: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     like: Mapping[str, jax.ShapeDtypeStruct],
 ) -> tuple[str, ...]:
-    """Name the variables with priors at the top level of a model, in the model's order.
+    """Return the names of variables with priors at the top level of a model, in the model's order.
 
-    `distributions` returns the distribution of every site at values of the variables; `like` has their shapes.
+    `distributions` returns the distribution of every site at values of the variables. `like` has their shapes.
     """
     owners: list[str] = []
     scales: set[str] = set()
@@ -155,7 +155,7 @@ def top_level(
         return leaves
 
     jaxpr = jax.make_jaxpr(parameters)(dict(like)).jaxpr
-    names = sorted(like)  # the order of a mapping's leaves
+    names = sorted(like)  # The order of a mapping's leaves.
     tracing = _Tracing({name: like[name].size for name in names}, frozenset(scales))
     start = [_Flow(frozenset({n}), frozenset({n} & free)) for n in names]
     below = set()
@@ -174,10 +174,10 @@ Site = Mapping[str, Any]
 def plate_dims(
     sites: Mapping[str, Site], given: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Name the axes of sites: as given, or by their plates.
+    """Name the axes of sites: use given names, or the names of plates.
 
-    An axis without a plate has the name from `infer={"event_dims": [...]}`, or ArviZ's. The name of a plate is not used
-    if it is also that of a site, or has another size elsewhere.
+    An axis without a plate has the name from `infer={"event_dims": [...]}`, or ArviZ's default name. The name of a
+    plate is not used if a site has the same name, or if the plate has another size elsewhere.
     """
     taken = {name for name, site in sites.items() if site["type"] != "plate"} | set(SAMPLE_DIMS)
     sizes: dict[str, int] = {}
@@ -203,7 +203,7 @@ def plate_dims(
 def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
     """Return the names of a site's axes by position."""
     frames = site["cond_indep_stack"]
-    if site["type"] == "deterministic":  # its number of event axes is unknown
+    if site["type"] == "deterministic":  # Its number of event axes is unknown.
         events = range(len(shape) + 1)
     else:
         events = range(site["fn"].event_dim, site["fn"].event_dim + 1)
@@ -217,7 +217,7 @@ def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
     return {}
 
 
-BLOCK = 2**22  # Bytes of draws, and of the results, in memory at once.
+BLOCK = 2**22  # Maximum bytes of draws, and of results, in memory at once.
 
 Arrays = dict[str, jax.Array]
 Groups = dict[str, Arrays]
@@ -227,15 +227,15 @@ Groups = dict[str, Arrays]
 class Sites:
     """The variables and data of a model."""
 
-    model: Callable[[], None]  # with all other sites fixed
-    latent: tuple[str, ...]  # its variables
-    observed: tuple[str, ...]  # its data
-    draws: bool = True  # whether it can draw data
-    priors: bool = True  # whether each variable has a prior
+    model: Callable[[], None]  # The model with all other sites fixed.
+    latent: tuple[str, ...]  # Names of the variables.
+    observed: tuple[str, ...]  # Names of the data.
+    draws: bool = True  # Whether it can draw data.
+    priors: bool = True  # Whether each variable has a prior.
 
     @classmethod
     def of(cls, target: Target) -> Sites:
-        """Find them in a target's model."""
+        """Find the variables and data in a target's model."""
         sites = sites_of(target)
         latent = [name for name, site in sites.items() if is_variable(site)]
         fixed = {
@@ -247,7 +247,7 @@ class Sites:
             tuple(latent),
             tuple(name for name, site in sites.items() if is_observation(site)),
             *(not isinstance(target, PymcTarget),)
-            * 2,  # whose one prior is of all, and draws are PyMC's
+            * 2,  # PyMC draws the data, and has one joint prior.
         )
 
     def at(self, values: Mapping[str, Any], key: jax.Array) -> Groups:
@@ -258,11 +258,11 @@ class Sites:
         return groups | ({POSTERIOR_PREDICTIVE: self.predicted(values, key)} if self.draws else {})
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Arrays:
-        """Log likelihoods of all observations at one draw."""
+        """Return the log likelihoods of all observations at one draw."""
         return self._terms(self._traced(values))
 
     def distributions(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The distribution of every site at one draw."""
+        """Return the distribution of every site at one draw."""
         sites = self._traced(values)
         return {name: site["fn"] for name, site in sites.items() if site["type"] == "sample"}
 
@@ -274,10 +274,10 @@ class Sites:
         return {n: sites[n]["fn"].log_prob(sites[n]["value"]) for n in self.observed}
 
     def log_prior_attributes(self, like: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, str]:
-        """Name the priors at the top level, if JAX can trace the model's distributions."""
+        """Return the names of priors at the top level, if JAX can trace the model's distributions."""
         try:
             return {TOP_LEVEL: json.dumps(top_level(self.distributions, like))}
-        except Exception:  # whatever the model raises, the draws are kept
+        except Exception:  # An error of the model must not lose the draws.
             return {}
 
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
@@ -285,12 +285,12 @@ class Sites:
         run = uncondition(seeded(substitute(self.model, data=dict(values)), key))
         sites = trace(run).get_trace()
         if fixed := [name for name in self.observed if sites[name]["is_observed"]]:
-            raise ArgumentError(f"{', '.join(fixed)} stays as it was observed")
+            raise ArgumentError(f"the model cannot draw {', '.join(fixed)} again")
         drawn = {name: jnp.asarray(sites[name]["value"]) for name in self.observed}
         return {n: v.astype(jnp.float32) if v.dtype == jnp.float64 else v for n, v in drawn.items()}
 
     def trying(self, like: Mapping[str, Any]) -> tuple[Sites, str]:
-        """Return these sites, without predictions if the model fails at them, and why."""
+        """Return these sites, without predictions if the model cannot compute them, and the reason."""
         if not self.draws:
             return self, ""
         try:
@@ -301,7 +301,7 @@ class Sites:
 
 
 def reason(error: Exception) -> str:
-    """Describe an error of a user's model in a line."""
+    """Describe an error of a user's model in one line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
@@ -316,8 +316,8 @@ def numpyro_groups(
 ) -> tuple[dict[str, DrawGroup], dict[str, str]]:
     """Compute log likelihoods, predictions and log priors at draws (chain, draw, ...) of a NumPyro model.
 
-    `dims` names the axes of its sites. If the groups need more than `limit_mb` megabytes together, draws or groups are
-    left out; large groups are stored in `folder`, if given. Return the groups by name, and why any is left out.
+    `dims` names the axes of the sites. If the groups need more than `limit_mb` megabytes in total, draws or groups are
+    left out. Large groups are stored in `folder`, if given. Return the groups by name, and reasons for missing groups.
     """
     sites = Sites.of(target)
     values = {name: draws[name] for name in sites.latent}
@@ -351,10 +351,10 @@ def filled(
     every: int = 1,
     folder: Path | None = None,
 ) -> Room:
-    """Compute groups at all draws (chain, draw, ...) in blocks, with a key for each chain.
+    """Compute groups at all draws (chain, draw, ...) in blocks, with one key per chain.
 
-    `at` returns the groups, of `size` bytes, at the values of one draw and a key. `values` are every `every`-th draw of
-    the run, and the random numbers of a draw do not depend on `every`. Large groups are stored in `folder`, if given.
+    `at` returns the groups, of `size` bytes, for the values of one draw and a key. `values` are every `every`-th draw
+    of the run; the random numbers of a draw do not depend on `every`. Large groups are stored in `folder`, if given.
     """
     chains, kept = next(iter(values.values())).shape[:2]
     taken = sum(v.nbytes // (chains * kept) for v in values.values())
@@ -370,7 +370,7 @@ def filled(
 
     for chain in range(chains):
         for first in range(0, kept, step):
-            # All blocks have the same length, as JAX would compile another one.
+            # All blocks have the same length, because JAX would compile for each other length.
             rows = slice(first := min(first, kept - step), first + step)
             part = {
                 name: jnp.asarray(np.asarray(value[chain, rows])) for name, value in values.items()

@@ -1,4 +1,4 @@
-"""Initial values as users give them, by chain: a mapping, a list, files, or an earlier posterior."""
+"""Initial values by chain, as users give them: a mapping, a list, files, or an earlier posterior."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,27 +14,27 @@ from onebasin.posteriors.view import View, as_view
 def initial_values(
     given: Any, chains: int, seed: int
 ) -> tuple[list[Mapping[str, Any]], View | None]:
-    """Read initial values: one mapping for all chains or one for each, JSON files of them, or a posterior.
+    """Read initial values: one mapping for all chains or one per chain, JSON files with these, or a posterior.
 
-    Return for each chain a mapping from names to values on the constrained scale, in which names may be missing; and
-    the posterior, if one is given, whose draws may have more variables than the model. Chain c gets a draw, chosen by
-    the seed, of chain c of the posterior, modulo its number of chains.
+    Return for each chain a mapping from names to constrained values, in which names may be missing. Also return the
+    posterior, if one is given; its draws may have more variables than the model. Chain c gets a draw, chosen by the
+    seed, from chain c of the posterior, modulo its number of chains.
     """
-    if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
+    if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # xarray's mappings have sizes.
         return [dotted(given)] * chains, None
     if isinstance(given, str | Path) and Path(given).suffix == ".json":
         return [_read(given)] * chains, None
     if isinstance(given, Sequence) and not isinstance(given, str):
         if len(given) != chains:
             raise ArgumentError(
-                f"`init` is a list of {len(given)}, but there are {chains} chains. Give one entry for each chain."
+                f"`init` is a list of {len(given)} entries, but there are {chains} chains. Give one entry per chain."
             )
         found = [_read(each) if isinstance(each, str | Path) else each for each in given]
         for each in found:
             if not isinstance(each, Mapping):
                 raise ArgumentError(
-                    f"`init` is a list with an entry of type {type(each).__name__}. Give a mapping from names to "
-                    "values, or a JSON file of them, for each chain."
+                    f"`init` is a list with an entry of type {type(each).__name__}. For each chain, give a mapping "
+                    "from names to values or a JSON file."
                 )
         return dotted(found), None
     view = as_view(given, "init")

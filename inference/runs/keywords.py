@@ -1,4 +1,4 @@
-"""Calls by keywords: a method's fields and the arguments of `infer` in one function, such as `nuts`."""
+"""Support for functions such as `nuts`, which take a method's fields and the arguments of `infer` as keywords."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LIMIT_MB = 256.0
-"""The value of `posteriors.pointwise.LIMIT_MB`, which takes long to import."""
+"""The value of `posteriors.pointwise.LIMIT_MB`, repeated because that module takes long to import."""
 
 RUNNING = (
     *("engine", "seed", "start", "adapt_from", "checkpoint", "client", "predictive_mb"),
@@ -26,8 +26,8 @@ RUNNING = (
 
 
 def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.DataTree:
-    """Run a method by the arguments of its function: the target, fields of its class, and arguments of `infer`."""
-    from .run import run  # here: it takes long to import
+    """Run a method with the arguments of its function: the target, fields of its class, and arguments of `infer`."""
+    from .run import run  # Imported here, because it takes long.
 
     given = with_start(arguments)
     target = given.pop("target")
@@ -36,19 +36,19 @@ def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.Da
 
 
 def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Pass values that came as `init` under the name `start`; words of `init` are a field of methods."""
+    """Pass values given as `init` under the name `start`; names given as `init` are a field of methods."""
     rest = dict(given)
     init = rest.get("init")
     if init is None or (isinstance(init, str) and not is_data(init)):
         return rest
     if rest.get("start") is not None:
-        raise ArgumentError("`init` and `start` both give initial values; give one of them.")
+        raise ArgumentError("`init` and `start` both give initial values. Give only one of them.")
     rest["start"] = rest.pop("init")
     return rest
 
 
 def is_data(word: str) -> bool:
-    """Check whether a text names a file."""
+    """Return whether a string names a file."""
     return bool(Path(word).suffix) or Path(word).exists()
 
 

@@ -1,4 +1,4 @@
-"""Posteriors as `DataTree`s: their origin, building, saving and loading.
+"""Build, save and load posteriors as `DataTree`s, and describe their origin.
 
 docs/reference/posterior.md describes the groups and attributes.
 """
@@ -54,19 +54,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origin:
-    """The model and the data of draws."""
+    """The model and the data from which draws come."""
 
     program: str = (
-        ""  # text of the Stan program or the NumPyro model's function; empty for a network
+        ""  # Text of the Stan program or the NumPyro model's function; empty for a network.
     )
     program_name: str = ""
-    data_sha256: str = ""  # hash of the data; empty if none are known
+    data_sha256: str = ""  # Hash of the data; empty if there are none.
     kinds: Mapping[str, str] = field(
         default_factory=dict
-    )  # kinds of variables, if known before the run
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # named axes
-    observed: Mapping[str, Named] = field(default_factory=dict)  # data of a NumPyro model's sites
-    constant: Mapping[str, Named] = field(default_factory=dict)  # other numbers among its arguments
+    )  # Kinds of variables, if known before the run.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Named axes.
+    observed: Mapping[str, Named] = field(default_factory=dict)  # Data of a NumPyro model's sites.
+    constant: Mapping[str, Named] = field(default_factory=dict)  # Other numeric arguments.
 
     def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
         """Return the root attributes of a posterior with these variables."""
@@ -116,14 +116,14 @@ def _of_numpyro(target: Target) -> Origin:
     from ..density.numpyro import is_observation, sites_of
     from .groups_numpyro import plate_dims
 
-    with precision("float64"):  # whatever the run's, as in fingerprints
+    with precision("float64"):  # For every precision of the run, as in fingerprints.
         sites = sites_of(target, data=True)
         seen = {
             name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
         }
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
-    # The function that states the model, without handlers and partial arguments.
+    # Find the function that defines the model, without handlers and partial arguments.
     model: Any = target.numpyro_model
     while (
         inner := getattr(model, "__wrapped__", None)
@@ -133,7 +133,7 @@ def _of_numpyro(target: Target) -> Origin:
         model = inner
     name = getattr(model, "__qualname__", "") or type(model).__qualname__
     text = ""
-    with suppress(OSError, TypeError):  # it was typed at a prompt, or is not a function
+    with suppress(OSError, TypeError):  # Defined at a prompt, or not a function.
         source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
         text, name = source, f"{Path(file).name}:{name}" if file else name
     return Origin(
@@ -167,7 +167,7 @@ def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str,
 def with_axes(
     arrays: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Named]:
-    """Pair arrays with the names of their axes, by default those that ArviZ would give them."""
+    """Pair arrays with the names of their axes, by default ArviZ's names."""
     named = {}
     for name, array in arrays.items():
         axes = tuple(dims.get(name, ()))
@@ -177,13 +177,13 @@ def with_axes(
     return named
 
 
-_EXACT = 2.0**53  # Whole numbers up to here are the same in floating point.
+_EXACT = 2.0**53  # Integers up to this value are exact in floating point.
 
 
 def data_sha256(data: Mapping[str, Any]) -> str:
-    """Hash named values; return empty text if there are none.
+    """Hash named values; return an empty string if there are none.
 
-    Names, shapes and values count, the types of containers and the order of names do not.
+    The hash depends on names, shapes and values, but not on the types of containers or the order of names.
     """
     if not data:
         return ""
@@ -191,7 +191,7 @@ def data_sha256(data: Mapping[str, Any]) -> str:
     for name in sorted(data):
         digest.update(_line(name.encode()))
         value = data[name]
-        if isinstance(value, Mapping):  # a tuple of Stan's
+        if isinstance(value, Mapping):  # A Stan tuple.
             digest.update(b"tuple" + data_sha256({str(k): v for k, v in value.items()}).encode())
             continue
         kind, array = _canonical(np.asarray(value))
@@ -201,12 +201,12 @@ def data_sha256(data: Mapping[str, Any]) -> str:
 
 
 def _line(content: bytes) -> bytes:
-    """Prefix bytes with their length, so that they cannot merge with the next ones."""
+    """Prefix bytes with their length, so that they cannot merge with the bytes that follow."""
     return len(content).to_bytes(8, "little") + content
 
 
 def _canonical(array: np.ndarray) -> tuple[str, np.ndarray]:
-    """Convert values to one type: whole numbers of 64 bits, else double precision; other values to text."""
+    """Convert values to one type: 64-bit integers if possible, else double precision; other values to text."""
     if array.dtype.kind in "bi":
         return "whole", array.astype("<i8")
     if array.dtype.kind in "uf":
@@ -223,7 +223,7 @@ PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy
 
 
 def versions() -> dict[str, str]:
-    """Return versions of Python, of the packages that results may depend on, and of CmdStan if it is there."""
+    """Return versions of Python, of packages on which results may depend, and of CmdStan if installed."""
     found = {"python": platform.python_version(), **package_versions(*PACKAGES)}
     try:
         home = existing_cmdstan()
@@ -233,7 +233,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """Return the commit of the sources, marked if they have been changed; None outside onebasin's own repository."""
+    """Return the commit of the sources, marked if they were changed; None outside onebasin's own repository."""
     source = Path(__file__).resolve()
     top = _git(source.parent, "rev-parse", "--show-toplevel")
     if top is None or Path(top).resolve() != source.parents[2]:
@@ -244,7 +244,7 @@ def commit() -> str | None:
 
 
 def machine(engine: str = "numpyro") -> str:
-    """Describe processor, cores, and the device of the engine, in a line."""
+    """Describe the processor, cores and device of the engine in one line."""
     device = "cpu"
     if named(engine) not in LIBRARIES:
         import jax
@@ -299,13 +299,13 @@ def build(
     predictive_mb: float = LIMIT_MB,
     folder: Path | None = None,
 ) -> xr.DataTree:
-    """Put draws and statistics into a posterior, with the groups and attributes of docs/reference/posterior.md.
+    """Build a posterior from draws and statistics, with the groups and attributes of docs/reference/posterior.md.
 
-    Draws are arrays (chain, draw, ...) by variable, statistics arrays (chain, draw); a `DataArray` that is still in its
-    file stays there. `attributes` describe the run, in values that JSON can hold. `origin` describes the target when
-    the run began; without it, nothing is computed next to the draws. `groups` are more groups, such as the parameters
-    of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes together; large ones are
-    written to `folder`, if one is given.
+    Draws are arrays (chain, draw, ...) by variable, and statistics are arrays (chain, draw). A `DataArray` that is
+    still in its file stays there. `attributes` describe the run, in values that JSON supports. `origin` describes the
+    target when the run began; without it, no other groups are computed. `groups` are additional groups, such as the
+    parameters of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes in total. Large
+    groups are written to `folder`, if one is given.
     """
     engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
     settings = attributes.get(schema.SETTINGS)
@@ -369,9 +369,9 @@ Draws = dict[str, Values]
 def stan_groups(
     target: Target, draws: Mapping[str, Values], origin: Origin
 ) -> tuple[Draws, dict[str, DrawGroup], ProgramQuantities]:
-    """Divide a Stan program's variables into the posterior and the groups next to it; return their roles too.
+    """Divide a Stan program's variables into the posterior and the other groups; also return their roles.
 
-    A variable that the declared symmetry moves stays in the posterior, whatever its name. Nothing is copied.
+    A variable that the declared symmetry moves stays in the posterior, whatever its name. No array is copied.
     """
     program = definition(target)
     kinds = origin.kinds
@@ -450,16 +450,16 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 
 class Beside(NamedTuple):
-    """The draws of the group `posterior`, and the groups next to it."""
+    """The draws of the group `posterior`, and the other groups of a posterior."""
 
-    draws: Mapping[str, Values]  # the group `posterior`
-    groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
-    observed: Mapping[str, Named]  # the data: axes and array
+    draws: Mapping[str, Values]  # The group `posterior`.
+    groups: Mapping[str, DrawGroup]  # Log likelihoods, predictions, log priors.
+    observed: Mapping[str, Named]  # Observed data: axes and array.
     constant: Mapping[str, Named]
-    left_out: Mapping[str, str] = MappingProxyType({})  # missing groups, and the reasons
+    left_out: Mapping[str, str] = MappingProxyType({})  # Missing groups with the reasons.
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
-        """Return the groups next to `posterior`."""
+        """Return the groups other than `posterior`."""
         found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
         data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
         for name, arrays in data.items():
@@ -479,9 +479,9 @@ def beside(
     limit_mb: float,
     folder: Path | None = None,
 ) -> Beside:
-    """Find or compute the groups next to a run's draws; large ones are written to `folder`, if one is given.
+    """Find or compute the other groups of a run's posterior; write large groups to `folder`, if one is given.
 
-    If a log likelihood or a prediction cannot be computed, a notice and `left_out` say why; the draws are kept.
+    If a log likelihood or a prediction cannot be computed, a notice and `left_out` give the reason; draws are kept.
     """
     groups: dict[str, DrawGroup] = {}
     left: dict[str, str] = {}

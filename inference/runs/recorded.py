@@ -1,9 +1,9 @@
-"""The Stan program that a posterior records, with its data: for its log density, predictions and log likelihoods.
+"""The Stan program that a posterior records, with its data, for log densities, predictions and log likelihoods.
 
 A posterior file is not trusted: its record only selects among files on this machine. If the program that the run's
-command names is there, with the recorded text, the interpreter evaluates it on data with the recorded hash. The text in
-the file itself is interpreted only if the user gives the word `RECORDED`. Nothing is compiled, and no Python model is
-run, unless the user names it.
+command named still exists and has the recorded text, the interpreter evaluates it on data with the recorded hash. The
+text in the posterior file is interpreted only if the user passes `RECORDED`. Nothing is compiled, and no Python model
+is run, unless the user names it.
 """
 
 import shlex
@@ -30,26 +30,26 @@ from ..density.stan import StanDensity
 from .posterior import data_sha256
 
 RECORDED = "recorded"
-"""Value of `model` by which a user trusts the program text in a posterior."""
+"""Value of `model` with which a user declares to trust the program text in a posterior."""
 
 
 def kept_data(view: View) -> dict[str, Any]:
-    """Return the data in a posterior's groups, as arrays and single numbers."""
+    """Return the data in a posterior's groups as arrays and single numbers."""
     held = (item for group in view.data.values() for item in group.data_vars.items())
     return {str(name): v.values if v.ndim else v.item() for name, v in held}
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedProgram:
-    """The Stan program that a posterior records; searched when it is first needed."""
+    """The Stan program that a posterior records, which is searched when first needed."""
 
-    view: View  # the posterior, with the folders in which to search files of the run's command
-    trusted: bool = False  # whether to interpret the text in the posterior
+    view: View  # The posterior, with folders in which to search for files of the run's command.
+    trusted: bool = False  # Whether to interpret the text in the posterior.
 
     def __call__(self, draws: xr.Dataset) -> np.ndarray:
         """Evaluate draws (chain, draw, ...), in nats, on the constrained scale, without the Jacobian.
 
-        Raise InferenceError if the program or its data are missing, or the interpreter does not accept the program.
+        Raise InferenceError if the program or its data are missing, or if the interpreter does not accept the program.
         """
         arrays = {
             n: draws[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in self._density.names
@@ -64,12 +64,12 @@ class RecordedProgram:
             return StanDensity(self.target)
         except InferenceError as error:
             raise InferenceError(
-                f"{error}; give `--program` and `--data`, or `--program {RECORDED}` if you trust the text in the file"
+                f"{error}. Give `--program` and `--data`, or `--program {RECORDED}` if you trust the text in the file"
             ) from error
 
     @cached_property
     def target(self) -> Target:
-        """The program with its data, which the interpreter accepts; InferenceError as in a call."""
+        """The program with its data, accepted by the interpreter; raises InferenceError as a call does."""
         view, name = self.view, schema.stan_program_of(self.view.tree.attrs)
         text = view.attribute(schema.PROGRAM, "")
         if not self.trusted:
@@ -77,7 +77,7 @@ class RecordedProgram:
             text = next((p for p in named if full_text(p, included_files(p)) == text), None)
         if text is None:
             raise InferenceError(
-                f"its program {name} is not where the run's command names it, with the recorded text"
+                f"its program {name} with the recorded text was not found where the run's command names it"
             )
         if (data := self._data()) is None:
             raise InferenceError(f"the recorded data of {name} are missing")

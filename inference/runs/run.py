@@ -1,9 +1,9 @@
-"""From a method and a target to a posterior: every inference goes through `run`.
+"""Run a method on a target and return a posterior. Every inference goes through `run`.
 
-Independent parts of the work run in this process, or in processes of a Dask cluster. The symmetry of the target is
-searched if none is declared, and checked before the run and at its draws. Derived quantities, such as responsibilities,
-may move along with the components. They are computed at random points and at the same points moved. A quantity that
-moves in one of the possible ways is added to the block; otherwise only parameters would be aligned.
+Independent tasks run in this process, or in processes of a Dask cluster. The symmetry of the target is searched for if
+none is declared, and checked before the run and at its draws. Derived quantities, such as responsibilities, may move
+with the components. They are computed at random points and at the same points after a move. A quantity that moves in
+one of the possible ways is added to the block, so that alignment includes it.
 """
 
 import math
@@ -59,11 +59,11 @@ def spread[T](
     function: Callable[..., T],
     tasks: Mapping[str, tuple[Any, ...]],
 ) -> Iterator[T]:
-    """Call a function on progress bars and each of several tuples of arguments; yield the results in order.
+    """Call a function with progress bars and each of several tuples of arguments; yield the results in order.
 
-    With a `client`, a cluster or the address of its scheduler, workers call it, and results are yielded as they end.
-    Raise TaskError, in which `what` names the arguments, if something cannot be sent, a worker has other versions, or a
-    task's process was killed twice.
+    With a `client` (a cluster or the address of its scheduler), workers call the function, and results are yielded as
+    they finish. Raise TaskError if the arguments, which `what` names in the message, cannot be sent, a worker has
+    other package versions, or a task's process was killed twice.
     """
     if client is None:
         yield from (function(bars, *arguments) for arguments in tasks.values())
@@ -72,7 +72,7 @@ def spread[T](
     def hear(key: str, told: Mapping[str, Any]) -> None:
         match dict(told):
             case {"again": why}:
-                bars.say(f"{key}: {why}; tried again")
+                bars.say(f"{key}: {why}; trying again")
             case {"says": line}:
                 bars.say(line)
             case {"records": line}:
@@ -84,14 +84,14 @@ def spread[T](
 
 
 def _called[T](function: Callable[..., T], *arguments: Any) -> T:
-    return function(ProgressBars(False), *arguments)  # a worker sends only the lines that it logs
+    return function(ProgressBars(False), *arguments)  # A worker sends only the lines that it logs.
 
 
-DERIVED_AT = 4  # number of points at which derived quantities are computed
+DERIVED_AT = 4  # Number of points at which derived quantities are computed.
 
 
 def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:
-    """Add the derived quantities that move along to the blocks; random quantities cannot be tested."""
+    """Add derived quantities that move with the components to the blocks; random quantities cannot be tested."""
     if not density.derived:
         return symmetry
     points = density.points(DERIVED_AT, seed)
@@ -119,22 +119,22 @@ def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmet
 
 
 POINTS, DRAWS = 5, 8
-"""Number of random points at which the density is compared before a run, and of draws after it."""
+"""Number of random points at which the symmetry is checked before a run, and of draws after the run."""
 
 
 @dataclass(frozen=True)
 class SymmetryTrial:
-    """A check of the target's symmetry before a run, and its continuation at the draws; made by `begin_trial`."""
+    """A check of the target's symmetry, begun before a run by `begin_trial` and continued at the draws."""
 
     target: Target
-    density: ValueDensity  # log density, compiled once for both checks
-    seed: int  # seed of points and group elements
-    before: Evidence  # result before the run
+    density: ValueDensity  # Log density, compiled once for both checks.
+    seed: int  # Seed of points and group elements.
+    before: Evidence  # Result before the run.
 
     def at_draws(self, tree: xr.DataTree) -> Evidence:
-        """Check the symmetry at the draws too; return both results.
+        """Check the symmetry at the draws as well, and return the combined evidence.
 
-        The draws are valid in any case, so a contradiction is no error: the evidence says that it is refuted, and why.
+        The draws are valid in any case, so a contradiction is not an error: the evidence records why it is refuted.
         """
         before = self.before
         try:
@@ -143,12 +143,14 @@ class SymmetryTrial:
             return before.joined(found.evidence)
         except SymmetryError as error:
             return replace(before, refuted=error.reason)
-        except Exception as error:  # no error may lose the draws
+        except Exception as error:  # An error here must not lose the draws.
             words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-            return replace(before, skipped=(*before.skipped, f"trying draws failed ({words})"))
+            return replace(
+                before, skipped=(*before.skipped, f"the check at draws failed ({words})")
+            )
 
     def end(self, tree: xr.DataTree) -> None:
-        """Record the check in a posterior; a notice reports a contradiction."""
+        """Record the check in a posterior, and report a contradiction in a notice."""
         found = self.at_draws(tree)
         tree.attrs[schema.SYMMETRY_EVIDENCE] = found.to_json()
         if not found.holds:
@@ -166,8 +168,9 @@ def begin_trial(
 ) -> SymmetryTrial | None:
     """Check a target's declared symmetry on its log density, before a run and in double precision.
 
-    The run's draws do not depend on it. With `derived`, derived quantities that move along are added to the symmetry.
-    Return None if it is not `wanted`, there is no symmetry, or the target is a network, whose architecture implies it.
+    The run's draws do not depend on the check. With `derived`, derived quantities that move with the components are
+    added to the symmetry. Return None if the check is not `wanted`, no symmetry is declared, or the target is a
+    network, whose architecture implies its symmetry.
     """
     if not wanted or not target.symmetry or target.is_network:
         return None
@@ -183,9 +186,9 @@ def begin_trial(
 class SearchedSymmetry:
     """The result of a search before a run."""
 
-    target: Target  # with the live symmetry, if one was found
-    trial: SymmetryTrial | None = None  # its check at the draws
-    said: str = ""  # JSON of the result; empty if the search failed
+    target: Target  # The target with the symmetry that affects its posterior, if one was found.
+    trial: SymmetryTrial | None = None  # Check of this symmetry at the draws.
+    said: str = ""  # JSON of the result; empty if the search failed.
 
     def end(self, tree: xr.DataTree) -> None:
         """Record the result in a posterior, and check it at the draws."""
@@ -196,7 +199,7 @@ class SearchedSymmetry:
 
 
 def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> SearchedSymmetry:
-    """Search the symmetry of a target that declares none, and report it in a notice; errors do not stop the run.
+    """Search for the symmetry of a target that declares none, and report it in a notice; errors do not stop the run.
 
     `say` is called with a line of text before a long computation.
     """
@@ -204,7 +207,7 @@ def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> Search
         return _searched(target, seed, say)
     except Exception as error:
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
-        notice(f"symmetries were not searched: {words}")
+        notice(f"the search for symmetries failed: {words}")
         return SearchedSymmetry(target)
 
 
@@ -224,11 +227,11 @@ def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Searched
     except (OnebasinError, ValueError) as error:
         notice(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
         return SearchedSymmetry(target, said=found.to_json())
-    assert trial is not None, "the target has a symmetry and is no network"
+    assert trial is not None, "the target has a symmetry and is not a network"
     before = {name for block in found.symmetry for name in block.variables}
     along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
     if along:
-        notice(f"Moved along: {', '.join(along)}.")
+        notice(f"Derived quantities that move with the components: {', '.join(along)}.")
     return SearchedSymmetry(trial.target, trial, found.to_json())
 
 
@@ -252,7 +255,7 @@ def run(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Check the arguments, check or search the symmetry, run the method, build the posterior, and check its draws.
+    """Check the arguments, check or find the symmetry, run the method, build the posterior, and check its draws.
 
     `infer` describes the arguments. The posterior's `wall_time` includes compilation.
     """
@@ -266,9 +269,9 @@ def run(
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept, client=client)
-    if start is not None and not method.takes_adaptation:  # a fit starts at a single point
+    if start is not None and not method.takes_adaptation:  # A fit starts at a single point.
         (start,), _ = initial_values(start, 1, seed)
-    numbers = 0  # numbers per draw, if known before anything is compiled
+    numbers = 0  # Number of values per draw, if known before compilation.
     if target.is_network:
         network = cast(Any, target).model.network
         numbers = sum(map(math.prod, network.shapes.values()))
@@ -325,7 +328,7 @@ def run(
 
 
 def _worked(bars: ProgressBars, job: Job[Any]) -> Found:
-    """Run the method, and weight its draws."""
+    """Run the method, and weight its draws if requested."""
     job = replace(job, bars=bars)
     found = job.method.run(job)
     if weighs(job.method, is_network=job.target.is_network):
@@ -334,7 +337,7 @@ def _worked(bars: ProgressBars, job: Job[Any]) -> Found:
 
 
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
-    """Return attributes on the library of a Stan program: the interpreter's build, or why another one is used."""
+    """Return attributes on a Stan program's library: the interpreter's build, or why CmdStan is used."""
     if definition != "stan" or engine not in DEFINED:
         return {}
     from onebasin.stan.interpreter.runtime import identity
@@ -357,20 +360,21 @@ def _check_arguments(
         )
     if client is not None and checkpoint is not None and not method.takes_client:
         raise ArgumentError(
-            f"`checkpoint` is given, but {method.name} on a `client` saves nothing before it ends. Leave one of them "
-            "out."
+            f"`checkpoint` is given, but {method.name} on a `client` saves nothing before it ends. Leave out "
+            "`checkpoint` or `client`."
         )
     if start is not None and not method.takes_start:
         raise ArgumentError(
-            f"`init` gives values, but {method.name} does not accept initial values. Leave it out, or use `nuts`, "
+            f"`init` gives values, but {method.name} does not accept initial values. Leave `init` out, or use `nuts`, "
             "`hmc`, `advi` or `symmetrised_vi`."
         )
     if adapt_from is not None and not method.takes_adaptation:
         raise ArgumentError(
-            f"`adapt_from` is given, but {method.name} does not use step sizes and metrics. Use `nuts` or `hmc`."
+            f"`adapt_from` is given, but {method.name} has no step sizes and metrics. Leave it out, or use `nuts` or "
+            "`hmc`."
         )
     if checkpoint is not None and not method.keeps:
         what = f"{method.name} with `save_warmup`" if method.resumes else method.name
         raise ArgumentError(
-            f"`checkpoint` is {str(checkpoint)!r}, but {what} saves nothing before it ends. Leave it out."
+            f"`checkpoint` is {str(checkpoint)!r}, but {what} saves nothing before it ends. Leave `checkpoint` out."
         )

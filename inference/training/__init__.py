@@ -1,1 +1,1 @@
-"""Training networks by minibatch Adam, alone and in ensembles."""
+"""Training of networks with minibatch Adam, in ensembles or one at a time."""

@@ -1,10 +1,10 @@
-"""Deep ensembles (Lakshminarayanan et al. 2017) of maximum a posteriori networks, trained side by side.
+"""Deep ensembles (Lakshminarayanan et al. 2017) of maximum a posteriori networks, trained in parallel.
 
-Departures from the paper: the networks maximise the model's posterior density (its prior is the weight decay), without
-adversarial training and without a predicted variance; `objective="likelihood"` drops the prior.
+Unlike in the paper, the networks maximise the model's posterior density (its prior is the weight decay), without
+adversarial training and without a predicted variance. `objective="likelihood"` drops the prior.
 
 Members are returned as the draws of a single chain. They are optima, not a sample of the posterior: their spread is
-that of the optima found by training, and R-hat and ESS do not apply.
+that of the optima that training finds, and R-hat and ESS do not apply.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @settings
 class Train:
-    """The settings of minibatch Adam on the log density; `ensemble` describes the fields."""
+    """Settings of minibatch Adam on the log density; `ensemble` describes the fields."""
 
     epochs: Count = 1000
     batch_size: Count | None = None
@@ -39,24 +39,24 @@ class Train:
 
 
 def check_batches(target: Target, batch_size: int | None) -> None:
-    """Reject batches of a target that is not a network, and a batch larger than the data."""
+    """Reject batches for a target that is not a network, and batches larger than the data."""
     if batch_size is None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network, and onebasin knows only "
-            "for networks which part of the density belongs to which observation. Use batch_size=None."
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network. Only for networks does "
+            "onebasin know which terms of the density belong to which observation. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations. Give at most {num_obs}, or None "
-            "for all of them."
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations. Give at most {num_obs}, or "
+            "None for all observations."
         )
 
 
 @settings
 class Ensemble(Train, Method):
-    """Train a deep ensemble; `ensemble` describes the fields."""
+    """Settings of `ensemble`, which describes the fields."""
 
     name: ClassVar[str] = "ensemble"
     gives_posterior: ClassVar[bool] = False
@@ -69,14 +69,14 @@ class Ensemble(Train, Method):
 
     @property
     def amount(self) -> tuple[int, int]:
-        """One chain, whose draws are the members."""
+        """The numbers of chains and draws: one chain, whose draws are the members."""
         return 1, self.members
 
     def check(self, target: Target, engine: str) -> None:
-        """Reject a target that is not a network, and a batch larger than the data."""
+        """Reject targets that are not networks, and batches larger than the data."""
         if not target.is_network:
             raise ArgumentError(
-                f"`target` is {target.name!r}, which is not a network. Give BayesianNetwork(...).condition(x, y)."
+                f"`target` must be a network, but {target.name!r} is not. Give BayesianNetwork(...).condition(x, y)."
             )
         check_batches(target, self.batch_size)
 
@@ -106,48 +106,48 @@ def ensemble(
 ) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
 
-    A member depends only on the seed and its number.
+    Each member depends only on the seed and its own number.
 
     Parameters
     ----------
     target : NetworkTarget
         Network and data: `BayesianNetwork.condition(x, y)`.
     epochs : int
-        Passes over the data.
+        Number of passes over the data.
     batch_size : int or None
-        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and drops an
-        incomplete last batch.
+        Number of observations per gradient; by default all. Every epoch uses the observations in a new order and drops
+        an incomplete last batch.
     learning_rate : float
-        Adam's first step size.
+        Initial step size of Adam.
     schedule : {"cosine", "constant"}
         Whether the step size falls to zero along half a cosine over all steps, or stays constant.
     objective : {"posterior", "likelihood"}
-        The objective: the posterior density in the unconstrained space (the prior acts as weight decay, and the
+        What to maximise: the posterior density in the unconstrained space (the prior acts as weight decay, and the
         Jacobian of constrained parameters is included), or only the likelihood.
     dtype : {"float64", "float32"}
-        Precision.
+        Precision of training and of the members.
     members : int
         Number of networks, each trained from its own start.
     init : {"he", "prior"}
-        Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
-        noise at the scale of its prior, and constrained parameters drawn from their prior; or everything drawn from
-        the prior. N(0, 1) weights on many inputs saturate a wide network, so "prior" then trains slowly.
+        Start of training. "he": free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
+        noise at the scale of its prior, and constrained parameters drawn from their prior. "prior": everything drawn
+        from the prior. N(0, 1) weights on many inputs saturate a wide network, so "prior" then trains slowly.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain whose draws are the members, `W1 (1, member, in, hidden1)` and so on, with their log posterior density
-        in the unconstrained space as `lp` (nats), and the group `training` with `loss (member, epoch)`. Members are
-        optima, not a sample of the posterior: R-hat and ESS do not apply to them.
+        One chain whose draws are the members, `W1 (1, member, in, hidden1)` and so on. `lp` is their log posterior
+        density in the unconstrained space (nats), and the group `training` has `loss (member, epoch)`. Members are
+        optima, not a sample of the posterior, so R-hat and ESS do not apply to them.
 
     Raises
     ------
     TypeError, InferenceError, InUse, WriteError
-        As `infer`.
+        Same as in `infer`.
     ValueError
-        As `infer`, and if the target is not a network, or the batch is larger than the data.
+        Same as in `infer`. Also if the target is not a network or the batch is larger than the data.
 
     Notes
     -----

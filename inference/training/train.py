@@ -1,8 +1,8 @@
-"""Training networks side by side: minibatch Adam (Kingma and Ba 2015) on the log density.
+"""Train networks in parallel with minibatch Adam (Kingma and Ba 2015) on the log density.
 
-Loss: minus the objective in nats, of all data: log likelihood, plus for `objective="posterior"` the log prior with the
-log Jacobian, in the unconstrained space; of a batch, with the likelihood weighted up to all data. The members share the
-data and the compiled step; each has its own start and, unless `same_batches`, its own order of batches.
+The loss is minus the objective for all data, in nats: the log likelihood and, for `objective="posterior"`, the log
+prior with the log Jacobian, in the unconstrained space. For a batch, the likelihood is scaled up to all data. The
+members share the data and the compiled step. Each has its own start and, unless `same_batches`, its own batches.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,14 +30,14 @@ from .ensemble import Ensemble, Train, check_batches
 
 @dataclass(frozen=True)
 class Batches:
-    """Division of `num_obs` observations into batches of `size`, at most `num_obs`."""
+    """Division of `num_obs` observations into batches of `size` observations."""
 
     num_obs: int
     size: int
 
     @property
     def per_epoch(self) -> int:
-        """Batches in an epoch."""
+        """The number of batches in an epoch."""
         return self.num_obs // self.size
 
     @property
@@ -46,7 +46,7 @@ class Batches:
         return self.num_obs / self.size
 
     def epoch(self, rng_key: jax.Array, epoch: Array | int) -> Int[Array, "batch obs"]:
-        """Rows of all batches of an epoch."""
+        """Return the rows of all batches of an epoch."""
         order = jax.random.permutation(jax.random.fold_in(rng_key, epoch), self.num_obs)
         return order[: self.per_epoch * self.size].reshape(self.per_epoch, self.size)
 
@@ -55,20 +55,20 @@ class Batches:
 class Trained:
     """The result of training."""
 
-    values: dict[str, np.ndarray]  # natural values (member, ...)
+    values: dict[str, np.ndarray]  # Constrained values (member, ...).
     log_density: Float[np.ndarray, " member"]
-    """Log posterior density at the end in the unconstrained space, up to a constant, whatever the objective."""
+    """Final log posterior density in the unconstrained space, up to a constant, for either objective."""
     losses: Float[np.ndarray, "member epoch"]
-    """Mean over an epoch of the batches' losses, each before its step; nats."""
+    """Mean of the batches' losses over an epoch, each before its step, in nats."""
     checkpoints: dict[str, np.ndarray]
-    """Natural values (checkpoint, member, ...), empty if none were asked for."""
+    """Constrained values (checkpoint, member, ...); empty if none were requested."""
     recorded_at: Int[np.ndarray, " checkpoint"]
-    """Epochs done at each checkpoint; the first is 0, the start itself."""
-    steps: int  # gradient steps of a member
+    """Number of finished epochs at each checkpoint; the first is 0, the start."""
+    steps: int  # Number of gradient steps per member.
 
 
 class TrainState(NamedTuple):
-    """The state of training: the members' vectors, and Adam's state."""
+    """The state of training: the members' vectors and Adam's state."""
 
     points: Float[Array, "member param"]
     adam: optax.OptState
@@ -85,11 +85,12 @@ def train(
     keeper: Keeper | None = None,
     watch: Callable[[int], None] = lambda epochs: None,
 ) -> Trained:
-    """Train networks from given starts (member, ...) in their natural space, side by side.
+    """Train networks in parallel from given starts (member, ...) on the constrained scale.
 
-    A member's order of batches depends only on the seed and its number; with `same_batches` all take those of the
-    first, so that members that differ by a symmetry stay so. There are checkpoints every `record_every` epochs. A
-    `keeper` keeps the state, to resume from, and no checkpoints. `watch` is called with the number of epochs done.
+    A member's order of batches depends only on the seed and its number. With `same_batches` all use the order of the
+    first member, so that members that differ by a symmetry continue to do so. Checkpoints are recorded every
+    `record_every` epochs. A `keeper` saves the state to resume from, but not the checkpoints. `watch` is called with
+    the number of finished epochs.
     """
     check_batches(target, settings.batch_size)
     members = len(next(iter(start.values())))
@@ -136,21 +137,21 @@ class Trainer:
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
         self.epoch = jax.jit(self._advance)
         self._values = jax.jit(jax.vmap(self.density.constrain))
-        # One member after the other: the data of one may fill the memory.
+        # Evaluate one member after another, because the data for one may fill the memory.
         self.log_densities = jax.jit(lambda points: jax.lax.map(self.density.log_density, points))
 
     def first(self, start: Mapping[str, Any]) -> TrainState:
-        """The state before the first step."""
+        """Return the state before the first step."""
         rows = [{k: np.asarray(v)[i] for k, v in start.items()} for i in range(self.members)]
         points = jnp.stack([self.density.given_start(row) for row in rows])
         return TrainState(points, jax.vmap(self.adam.init)(points))
 
     def values(self, state: TrainState) -> dict[str, np.ndarray]:
-        """Natural values (member, ...)."""
+        """Return constrained values (member, ...)."""
         return {name: np.asarray(v) for name, v in self._values(state.points).items()}
 
     def loss(self, point: Float[Array, " param"], rows: Int[Array, " obs"]) -> Float[Array, ""]:
-        """Loss of one member on a batch, estimated for all data."""
+        """Return the loss of one member on a batch, scaled to all data."""
         likelihood = jnp.sum(self.density.log_likelihood(point, rows))
         prior = self.density.log_prior(point) if self.settings.objective == "posterior" else 0.0
         return -(prior + self.batches.weight * likelihood)
@@ -158,7 +159,7 @@ class Trainer:
     def _advance(
         self, state: TrainState, number: Array
     ) -> tuple[TrainState, Float[Array, " member"]]:
-        """Take the steps of an epoch; also return the members' mean losses."""
+        """Run the steps of an epoch; also return the members' mean losses."""
         orders = jax.vmap(lambda key: self.batches.epoch(key, number))(self._keys)
         shared = len(self._keys) == 1
         step = jax.vmap(self._step, in_axes=(0, None if shared else 0))
@@ -196,7 +197,7 @@ def trained(job: Job[Ensemble]) -> Found:
 
 
 def first_values(target: Target, settings: Ensemble, seed: int) -> dict[str, np.ndarray]:
-    """Return the start of training: natural values (member, ...)."""
+    """Return the start of training: constrained values (member, ...)."""
     with precision(settings.dtype):
         density = NetworkDensity.of(target)
         keys = keys_for(Purpose.MEMBER_START, seed, settings.members)

@@ -1,4 +1,4 @@
-"""Automatic differentiation variational inference (Kucukelbir et al. 2017) on either engine."""
+"""Automatic differentiation variational inference (Kucukelbir et al. 2017) on every engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Advi(Method):
-    """Fit a Gaussian by automatic differentiation variational inference; `advi` describes the fields."""
+    """Settings of automatic differentiation variational inference; `advi` describes the fields."""
 
     name: ClassVar[str] = "advi"
     engines: ClassVar = {
@@ -56,12 +56,12 @@ class Advi(Method):
 
     @property
     def label(self) -> str:
-        """Value of a posterior's attribute `method`."""
+        """The value that a posterior records in its attribute `method`."""
         return f"advi-{self.family}"
 
     @property
     def word(self) -> str:
-        """Name of the family in studies."""
+        """The name of the family in studies."""
         return self.family
 
 
@@ -109,69 +109,69 @@ def advi(
     iterations : int
         Maximum number of gradient steps.
     gradient_samples : int
-        Monte Carlo draws per gradient.
+        Number of Monte Carlo draws per gradient.
     elbo_samples : int
-        Monte Carlo draws per ELBO evaluation.
+        Number of Monte Carlo draws per ELBO evaluation.
     evaluate_every : int
-        Gradient steps between evaluations of the ELBO.
+        Number of gradient steps between evaluations of the ELBO.
     tolerance : float
-        Relative change of the ELBO at which the optimiser stops, as the mean or median over the last evaluations; 0
-        for never (NumPyro).
+        The optimiser stops when the mean or median relative change of the ELBO over the last evaluations is below this
+        value; 0 for never (NumPyro).
     draws : int
-        Draws taken from the fitted approximation.
+        Number of draws from the fitted approximation.
     learning_rate : float
-        Adam's first step size (NumPyro); Stan searches its own.
+        Initial step size of Adam (NumPyro); Stan searches for its own step size.
     schedule : {"exponential", "cosine", "constant"}
-        Schedule of the step size: down to a hundredth, to zero along half a cosine, or constant (NumPyro).
+        Schedule of the step size (NumPyro): it falls to a hundredth, falls to zero along half a cosine, or is constant.
     anneal : float
-        Share of the iterations over which the weight of the prior's divergence rises from 0 to 1 (NumPyro). Until then
-        the stopping rule waits.
+        Share of the iterations over which the weight of the divergence from the prior rises from 0 to 1 (NumPyro). The
+        stopping rule applies only after that.
     batch_size : int or None
-        Observations in each gradient, drawn without replacement in every pass over the data and weighted up to the
-        full data; `None` for all. Only for networks on the NumPyro engine. The ELBO always uses all data.
+        Number of observations per gradient, drawn without replacement in every pass and scaled up to all data; by
+        default all. Only for networks on the NumPyro engine. The ELBO always uses all data.
     init : {"random", "he"}
-        Initial mean if `start` is not given. "random": uniform within +-2 in the unconstrained
-        space. "he": free weights of a network as in He et al. 2015 (NumPyro).
+        Initial mean if `start` is not given. "random" is uniform within +-2 in the unconstrained space. "he" draws the
+        free weights of a network as in He et al. 2015 (NumPyro).
     init_scale : float
-        Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
+        Initial standard deviation in every direction (NumPyro); Stan starts at 1.
     trace_parameters : bool
         Whether to record means and standard deviations at every evaluation (NumPyro).
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain of draws from the fit, every variable as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats, each
-        up to a constant; and the group `variational` with `elbo (evaluation)` in nats at `iteration (evaluation)`, and
-        of the NumPyro engine `loc (param)` with `scale (param)` or `scale_tril (param, param_bis)`. Attribute
-        `converged` says whether the stopping rule was met within `iterations`.
+        One chain of draws from the fit, with every variable as (1, draw, ...), and `lp` and `log_q` (1, draw) in nats,
+        each up to a constant. The group `variational` has `elbo (evaluation)` in nats at `iteration (evaluation)`.
+        With the NumPyro engine it also has `loc (param)` and `scale (param)` or `scale_tril (param, param_bis)`. The
+        attribute `converged` is true if the stopping rule was met within `iterations`.
 
     Raises
     ------
     TypeError, SymmetryError
-        As `infer`.
+        Same as in `infer`.
     ValueError
-        As in `infer`; also if `start` does not fit the target, a batch is given without a network or is larger than the
-        data, or a field does not fit the target, the family or the engine.
+        Same as in `infer`. Also if `start` does not fit the target, a batch is given for a model that is not a network
+        or is larger than the data, or a field does not fit the target, the family or the engine.
     AdviFailed
-        If all of Stan's attempts failed.
+        If all attempts with Stan's algorithm fail.
     StanError
         If Stan cannot compile the program.
 
     See Also
     --------
-    symmetrised_vi : for models with interchangeable components.
+    symmetrised_vi : Variational inference for models with interchangeable components.
 
     References
     ----------
-    Kucukelbir, Tran, Ranganath, Gelman and Blei 2017, Automatic differentiation variational inference, JMLR 18(14); the
-    stopping rule is from section 2.6.
+    Kucukelbir, Tran, Ranganath, Gelman and Blei 2017, Automatic differentiation variational inference, JMLR 18(14),
+    whose section 2.6 has the stopping rule.
 
     Examples
     --------

@@ -1,16 +1,16 @@
-"""Variational inference by Adam on an ELBO: ADVI, and symmetrised variational inference, for several fits at once.
+"""Variational inference by Adam on an ELBO: ADVI and symmetrised variational inference, for several fits at once.
 
 The objective of a step, in nats, is E_q[log likelihood] - beta (KL(q || prior) - I). The likelihood of a batch is
-scaled up to all data, beta rises from 0 to 1 over the annealed share of the steps, and I is the mutual information that
-a symmetry adds, 0 for ADVI. Every `evaluate_every` steps, the ELBO of all data and I are estimated with beta 1. The
-trace of their sum decides when to stop (`has_settled`), once beta is 1.
+scaled up to all data, beta rises from 0 to 1 over the annealed share of the steps, and I is the mutual information
+that a symmetry adds, 0 for ADVI. Every `evaluate_every` steps, the ELBO of all data and I are estimated with beta 1.
+Once beta is 1, the trace of their sum decides when to stop (`has_settled`).
 
-Symmetrised variational inference follows Gelberg, van der Ouderaa, van der Wilk and Gal 2024. The average q^G of q over
-the group G has the ELBO of q plus I, the mutual information between a group element and the draw that it moved (Theorem
-4.1). They estimate I by InfoNCE. If q is independent over the parts of a block, I follows from the permanent of a
-matrix (`mutual_information`), the default here. Gradients of I are Rao-Blackwellised, and every fit is reported with an
-interval for I, whatever the training estimator. The symmetrised ELBO is a bound only if the declared symmetry holds,
-which every run checks.
+Symmetrised variational inference follows Gelberg, van der Ouderaa, van der Wilk and Gal 2024. The average q^G of q
+over the group G has the ELBO of q plus I, the mutual information between a group element and the draw that it moved
+(Theorem 4.1). They estimate I by InfoNCE. If q is independent over the parts of a block, I follows from the permanent
+of a matrix (`mutual_information`), the default here. Gradients of I are Rao-Blackwellised, and every fit is reported
+with an interval for I, whatever the training estimator. The symmetrised ELBO is a bound only if the declared symmetry
+holds; every run checks this.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ from .gaussians import (
 from .symmetrised import Symmetrised
 from .term import Information, check_permutations, choose_estimator
 
-WINDOW = 10  # Evaluations of the ELBO whose relative changes decide whether to stop.
+WINDOW = 10  # Number of ELBO evaluations whose relative changes decide whether to stop.
 
 Inputs = tuple[
     jax.Array, jax.Array | None
-]  # the key of a step and the rows of its observations, None for all
+]  # Key of a step, and rows of its observations (None for all).
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
-    """Check whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
+    """Return whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
 
-    This is the rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6) with a fixed window. The change of an ELBO
-    below one nat is absolute, as log densities have an arbitrary constant.
+    This is the rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6) with a fixed window. For an ELBO below one
+    nat the absolute change is used, because log densities have an arbitrary constant.
     """
     if len(elbo) <= WINDOW:
         return False
@@ -77,7 +77,7 @@ def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
 
 
 class State(NamedTuple):
-    """The state of training, with a leading axis of fits; `carried` goes from step to step."""
+    """The state of training, with a leading axis of fits; `carried` is passed from step to step."""
 
     params: Parameters
     adam: optax.OptState
@@ -88,39 +88,39 @@ class State(NamedTuple):
 class Optimised:
     """The result of training."""
 
-    params: Parameters  # (fit, ...)
-    iteration: np.ndarray  # (evaluation,), steps done
-    elbo: np.ndarray  # (evaluation, fit)
+    params: Parameters  # (fit, ...).
+    iteration: np.ndarray  # Number of finished steps (evaluation,).
+    elbo: np.ndarray  # (evaluation, fit).
     information: np.ndarray
-    settled: np.ndarray  # (fit,), whether the stopping rule was met
-    recorded: list[Parameters]  # at each evaluation, if asked for
+    settled: np.ndarray  # Whether each fit met the stopping rule (fit,).
+    recorded: list[Parameters]  # Parameters at each evaluation, if requested.
 
 
 def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedule:
-    """Adam's step sizes: falling to a hundredth ("exponential"), to zero along half a cosine, or "constant"."""
+    """Return Adam's step sizes: they fall to a hundredth ("exponential") or to zero ("cosine"), or are "constant"."""
     if schedule == "exponential":
         return optax.exponential_decay(first, steps, 0.01)
     return optax.cosine_decay_schedule(first, steps) if schedule == "cosine" else first
 
 
 def most_steps(settings: Advi | Symmetrised) -> int:
-    """Maximum number of steps of the optimiser."""
+    """Return the maximum number of steps of the optimiser."""
     return settings.iterations if isinstance(settings, Advi) else settings.steps
 
 
 def annealed(share: float, steps: int) -> int:
-    """Number of steps with a weight of the divergence below one."""
+    """Return the number of steps during which the weight of the divergence is below one."""
     return math.ceil(share * steps)
 
 
 def divergence_weight(number: jax.Array, share: float, steps: int) -> Float[Array, ""]:
-    """Weight of the divergence at a step: from 0 to 1 over a share of the steps, linearly."""
+    """Return the weight of the divergence at a step, which rises linearly from 0 to 1 over a share of the steps."""
     rising = (number + 1) / max(share * steps, 1.0)
     return jnp.minimum(1.0, rising).astype(jnp.result_type(float))
 
 
 class TrainingLoop:
-    """The compiled loop that trains fits of one family."""
+    """A compiled loop that trains fits of one family."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class TrainingLoop:
             if done >= annealed(s.anneal, self.steps) and np.all(self._settled(trace)):
                 break
             state = self._advance(state, done, min(every, self.steps - done))
-            # ADVI compares the ELBO at the same standard normal draws, as new ones would hide that it has settled.
+            # ADVI compares the ELBO at the same standard normal draws: noise from new draws would hide convergence.
             now = key if self.information is None else jax.random.fold_in(key, done)
             trace.append(np.stack(self._evaluate(state.params, now)))
             after = min(len(trace) * every, self.steps)
@@ -179,12 +179,12 @@ class TrainingLoop:
         return Optimised(state.params, iteration, values[:, 0], values[:, 1], settled, recorded)
 
     def stepped(self, state: State, done: jax.Array, num: jax.Array) -> State:
-        """Take `num` more steps after the first `done`; the caller compiles this."""
+        """Run `num` more steps after the first `done`; the caller compiles this."""
         return jax.lax.fori_loop(0, num, lambda i, s: self._step(done + i, s), state)
 
     def _step(self, number: jax.Array, state: State) -> State:
         carried, inputs = self.prepare(state.carried, number)
-        shared = self.information is None or inputs[1] is None  # else each fit has its own rows
+        shared = self.information is None or inputs[1] is None  # Else each fit has its own rows.
         slopes = jax.vmap(jax.grad(self.loss), in_axes=(0, None, (0, None if shared else 0)))(
             state.params, number, inputs
         )
@@ -194,8 +194,7 @@ class TrainingLoop:
     def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Inputs]:
         """Return the carried state and the inputs of a step.
 
-        ADVI carries its key. With a symmetry, each fit has its own key, and the order of observations in the epoch is
-        carried.
+        ADVI carries its key. With a symmetry, each fit has its own key, and the order of observations is carried.
         """
         batched = self.settings.batch_size is not None
         epoch, place = number // self.batches.per_epoch, number % self.batches.per_epoch
@@ -203,19 +202,19 @@ class TrainingLoop:
             key, key_now = jax.random.split(jax.random.wrap_key_data(carried[0]))
             rows = self.batches.epoch(self._order_keys, epoch)[place] if batched else None
             return jax.random.key_data(key)[None], (key_now[None], rows)
-        # Outside of vmap, which would run both branches.
+        # Use cond outside vmap, which would run both branches.
         order = jax.lax.cond(place == 0, lambda: self._orders(epoch), lambda: carried)
         keys = jax.vmap(lambda key: jax.random.fold_in(key, number))(self._keys)
         return order, (keys, order[:, place] if batched else None)
 
     def _orders(self, epoch: jax.Array | int) -> jax.Array:
-        """Rows (fit, batch, obs) of all batches of an epoch; a placeholder if every step takes all data."""
+        """Return rows (fit, batch, obs) of all batches of an epoch; a placeholder if every step uses all data."""
         if self.settings.batch_size is None:
             return jnp.zeros((len(self._keys), 1, 1), jnp.int32)
         return jax.vmap(lambda key: self.batches.epoch(key, epoch))(self._order_keys)
 
     def loss(self, params: Parameters, number: jax.Array, inputs: Inputs) -> Float[Array, ""]:
-        """Minus the objective of one fit; the derivative is right, the value lacks the information."""
+        """Return minus the objective of one fit; its derivative is correct, but its value lacks the information."""
         (key, rows), s = inputs, self.settings
         weight = divergence_weight(number, s.anneal, self.steps) if s.anneal else 1.0
         key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
@@ -225,7 +224,7 @@ class TrainingLoop:
         return -(joint + weight * (self.family.entropy(params) + gain))
 
     def _joint(self, rows: jax.Array | None, weight: jax.Array | float) -> Any:
-        """Return the log density with a weight of the prior, and a batch's likelihood scaled up to all data."""
+        """Return the log density with a weighted prior and a batch's likelihood scaled up to all data."""
         density = self.density
         if rows is None and not self.settings.anneal:
             return density.log_density
@@ -239,7 +238,7 @@ class TrainingLoop:
     def _gain(
         self, params: Parameters, key_draws: jax.Array, key_terms: jax.Array, draws: jax.Array
     ) -> jax.Array | float:
-        """Return a term whose gradient is that of the information; zero without a symmetry."""
+        """Return a term with the same gradient as the information; zero without a symmetry."""
         s = self.settings
         if self.information is None or not isinstance(s, Symmetrised):
             return 0.0
@@ -249,12 +248,12 @@ class TrainingLoop:
         return self.information.term(params, key_terms, few)
 
     def evaluate(self, key: jax.Array, params: Parameters) -> tuple[jax.Array, jax.Array]:
-        """Estimate the ELBO of one fit on all data, and the information."""
+        """Estimate the ELBO of one fit on all data and the information."""
         s = self.settings
         key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
         draws = sample(self.family, params, key_draws, s.elbo_samples)
         density = self.density.log_density
-        # With batches, one draw after the other: the data of one may fill the memory.
+        # With batches, evaluate one draw after another, because the data for one may fill the memory.
         batched = s.batch_size is not None
         values = jax.lax.map(density, draws) if batched else jax.vmap(density)(draws)
         elbo = jnp.mean(values) + self.family.entropy(params)
@@ -263,12 +262,12 @@ class TrainingLoop:
         return elbo, jnp.mean(self.information.value(params, key_terms, draws))
 
     def _failure(self, values: np.ndarray, before: int, after: int) -> InferenceError:
-        """Return the error of values (2, fit) that are not finite."""
+        """Return the error for values (2, fit) that are not finite."""
         name, rate = self.density.target.name, self.settings.learning_rate
         if self.information is None:
             elbo = float(values[0, 0])
             return AdviFailed(
-                f"NumPyro's ADVI failed on {name!r}: the ELBO is {elbo} after {after} steps. Try a smaller "
+                f"ADVI (NumPyro) failed on {name!r}: the ELBO is {elbo} after {after} steps. Try a smaller "
                 f"`learning_rate` (now {rate}) or another seed.",
                 [{"learning_rate": rate, "error": f"ELBO {elbo} at step {after}"}],
             )
@@ -278,7 +277,7 @@ class TrainingLoop:
         )
 
     def _settled(self, trace: list[np.ndarray]) -> np.ndarray:
-        """Check which fits have settled."""
+        """Return which fits have settled."""
         if not trace:
             return np.zeros(1, bool)
         total = np.stack(trace).sum(axis=1).astype(np.float64)
@@ -286,11 +285,11 @@ class TrainingLoop:
         return np.array([has_settled(column, tolerance) for column in total.T.tolist()])
 
 
-RADIUS = 2.0  # Random starts of means are uniform within +-RADIUS.
+RADIUS = 2.0  # Random initial means are uniform within +-RADIUS.
 
 
 class Begun(NamedTuple):
-    """Fits before their first step: the loop, its state, the key of evaluations, and a key of draws for each fit."""
+    """Fits before their first step: the loop, its state, the key for evaluations, and a key for each fit's draws."""
 
     elbo: TrainingLoop
     state: State
@@ -300,7 +299,7 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The training on a target, for any seed; ADVI has no `layout` and no `information`."""
+    """A plan to train on a target with any seed; ADVI has no `layout` and no `information`."""
 
     settings: Advi | Symmetrised
     density: Density
@@ -327,7 +326,7 @@ class Plan:
         return Begun(elbo, state, key_for(Purpose.FIT_EVALUATIONS, seed), draws)
 
     def _means(self, seed: int | jax.Array, start: Mapping[str, Any] | None) -> jax.Array:
-        """Return the first means, (fit, param)."""
+        """Return the initial means (fit, param)."""
         s, density, fits = self.settings, self.density, self.settings.amount[0]
         if start is not None:
             vector = density.given_start(start)
@@ -341,7 +340,7 @@ class Plan:
         if s.init == "he":
             raise ArgumentError(
                 f"`init` is 'he', but the target {density.target.name!r} is not a network. Use init='random', or give "
-                "a `start`."
+                "`start`."
             )
         return density.random_starts(keys_for(Purpose.POINT, seed, fits), RADIUS)
 
@@ -349,7 +348,7 @@ class Plan:
 def planned(
     target: Target, settings: Advi | Symmetrised, progress: Callable[[str], None] | None = None
 ) -> Plan:
-    """Choose what is trained on a target, in the precision of the caller's context."""
+    """Choose the training plan for a target, in the precision of the caller's context."""
     s = settings
     if isinstance(s, Advi):
         check_batches(target, s.batch_size)
@@ -371,7 +370,7 @@ SIDES = {
     "information_upper": "upper bound of the mutual information",
     "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
 }
-"""The bound that each number is, in expectation over draws."""
+"""The kind of bound that each number is, in expectation over draws."""
 
 
 def found_by_advi(
@@ -384,7 +383,7 @@ def found_by_advi(
     steps: int,
     attempts: Sequence[Mapping[str, Any]] = (),
 ) -> Found:
-    """Return a fit of ADVI, by `one_chain`, with the steps of the optimiser and the attempts of an engine."""
+    """Return a fit of ADVI in the form of `one_chain`, with the number of optimiser steps and the engine's attempts."""
     how: dict[str, Any] = {
         "gradient_evaluations": steps * job.method.gradient_samples,
         "converged": int(converged),
@@ -402,7 +401,7 @@ def found_by_advi(
 def elbo_trace(
     iteration: Sequence[int] | np.ndarray, elbo: Sequence[float] | np.ndarray
 ) -> dict[str, Any]:
-    """The trace as variables of the group `variational`."""
+    """Return the trace as variables of the group `variational`."""
     return {
         "iteration": ("evaluation", np.asarray(iteration, dtype=np.int64)),
         "elbo": ("evaluation", np.asarray(elbo, dtype=np.float64)),
@@ -430,7 +429,7 @@ def plain(job: Job[Advi], elbo: TrainingLoop, optimised: Optimised, key: jax.Arr
 def symmetrised(
     optimiser: TrainingLoop, optimised: Optimised, seed: int, drawn: jax.Array
 ) -> Found:
-    """Return draws (chain, draw, ...) by the keys `drawn`, their statistics, and the group `variational`."""
+    """Return draws (chain, draw, ...) with the keys `drawn`, their statistics, and the group `variational`."""
     s, params, density = optimiser.settings, optimised.params, optimiser.density
     assert isinstance(s, Symmetrised) and optimiser.information is not None
     keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
@@ -472,9 +471,9 @@ def symmetrised(
 def draw_fit(
     density: Density, family: GaussianFamily, params: Parameters, key: jax.Array, num: int
 ) -> tuple[Values, jax.Array, jax.Array]:
-    """Draw from a fit: values (draw, ...), and log densities under the target and the fit, (draw,)."""
+    """Draw from a fit: return values (draw, ...) and log densities (draw,) under the target and the fit."""
     vectors = sample(family, params, key, num)
-    # One draw after the other: the data of one may fill the memory.
+    # Evaluate one draw after another, because the data for one may fill the memory.
     lp = jax.lax.map(density.log_density, vectors)
     values = jax.vmap(lambda v: density.quantities(density.unravel(v)))(vectors)
     return values, lp, family.log_density(params, vectors)
@@ -483,7 +482,7 @@ def draw_fit(
 def parameter_traces(
     family: GaussianFamily, recorded: Sequence[Parameters]
 ) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
-    """Means and standard deviations (evaluation, param) of one fit, if recorded."""
+    """Return the means and standard deviations (evaluation, param) of one fit, if recorded."""
     if not recorded:
         return {}
     each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]
@@ -520,7 +519,7 @@ def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> di
 
 
 def fit(job: Job[Any]) -> Found:
-    """Train the fits side by side, and draw from them."""
+    """Train the fits in parallel, and draw from them."""
     target, s, bars = job.target, job.method, job.bars
     with precision(s.dtype):
         plan = planned(target, s, bars.say)
@@ -533,7 +532,7 @@ def fit(job: Job[Any]) -> Found:
                 engine=job.engine,
                 method=f"{s.label}-{plan.information and plan.information.choice}",
                 symmetry=to_json(target.symmetry),
-                settings=replace(s, mutual_information="auto"),  # `method` has it
+                settings=replace(s, mutual_information="auto"),  # `method` has it.
                 seed=job.seed,
                 start=None if job.start is None else given,
             )

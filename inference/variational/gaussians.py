@@ -1,17 +1,17 @@
 """Gaussian approximations in the unconstrained space, and the action of a symmetry there.
 
-A block of H parts permutes them and, if it has flips, changes the sign of some of their coordinates. If each of its
-sites has one axis of parts, the parts are rows of an index (part, param) into the vector. If a site has the parts along
-two axes (every entry of a transition matrix belongs to two parts), or if exchanging two parts negates a coordinate that
-belongs to neither (a binary weight's), the group can be applied, but there are no separate parts. Rescalable blocks are
-left out, as positive scaling does not keep the prior.
+A block has H interchangeable components, here called parts. It permutes them and, if it has flips, changes the sign of
+some of their coordinates. If each of its sites has one axis of parts, the parts are rows of an index (part, param)
+into the vector. A site may have the parts along two axes (every entry of a transition matrix belongs to two parts), or
+exchanging two parts may negate a coordinate that belongs to neither (that of a binary weight). In these cases the
+group can be applied, but there are no separate parts. Rescalable blocks are left out, as scaling changes the prior.
 
-Several hidden layers share weight matrices. `chains` gives the coordinates of each block that count when the blocks'
-group elements are revealed one after the other: those not shared with a block still hidden
-(docs/explanations/symmetrised-elbo.md).
+Neighbouring hidden layers share weight matrices. When the blocks' group elements are revealed one after another, only
+coordinates count that are not shared with a block still hidden (docs/explanations/symmetrised-elbo.md). `chains`
+returns these coordinates for each block.
 
-A family draws z = loc + (its scale) eps from standard normal eps, and has an entropy and a log density, both with all
-constants, in nats. Mean field also has the log density of each part of a draw under the distribution of each part.
+A family draws z = loc + scale eps from standard normal eps. Its entropy and its log density include all constants and
+are in nats. Mean field also has the log density of each part of a draw under the distribution of each part.
 """
 
 import itertools
@@ -45,9 +45,9 @@ Element = list[tuple[jax.Array, jax.Array]]
 
 @dataclass(frozen=True)
 class Move:
-    """Coordinates of a site that a block moves, and whether flipping a part changes their sign.
+    """The coordinates of a site that a block moves, and whether flipping a part changes their sign.
 
-    The parts are along `axes` of the coordinates, without any if the whole site is the block's only part.
+    The parts lie along `axes` of the coordinates; `axes` is empty if the whole site is the block's only part.
     """
 
     site: str
@@ -57,7 +57,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Parts:
-    """Interchangeable parts, their number and their coordinates.
+    """Interchangeable parts: their number and their coordinates.
 
     Exchanging the two parts negates the coordinates of the sites in `complements`. Sites are those of the layout's
     plain view.
@@ -69,28 +69,28 @@ class Parts:
 
     @property
     def has_flips(self) -> bool:
-        """Check whether parts can be flipped."""
+        """Return whether parts can be flipped."""
         return any(move.flipped for move in self.moves)
 
     @property
     def has_parts(self) -> bool:
-        """Check whether each coordinate belongs to a single part."""
+        """Return whether each coordinate belongs to a single part."""
         return not self.complements and all(len(move.axes) <= 1 for move in self.moves)
 
     @property
     def log_order(self) -> float:
-        """Log order of its group."""
+        """The log of the order of the block's group."""
         return math.lgamma(self.size + 1) + self.has_flips * self.size * math.log(2)
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """The sites that it touches."""
+        """The sites that the block moves."""
         return (*(move.site for move in self.moves), *self.complements)
 
 
 @dataclass(frozen=True)
 class PartColumns:
-    """Places of (some of) the coordinates of a block's parts in the vector, and which of them a flip negates."""
+    """Positions in the vector of (some) coordinates of a block's parts, and which of them a flip negates."""
 
     index: Int[np.ndarray, "part param"]
     flips: Bool[np.ndarray, " param"] | None
@@ -98,35 +98,35 @@ class PartColumns:
 
 @dataclass(frozen=True)
 class SymmetryLayout:
-    """The density of a target in charts in which its group moves coordinates, and at least one block there."""
+    """The density of a target in charts where its group moves coordinates, with at least one block."""
 
     density: Density
     blocks: tuple[Parts, ...]
     plain: PlainView
 
     def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of all sites in the plain view, except counterparts in `complements`."""
+        """Return the values of all sites in the plain view, except counterparts in `complements`."""
         reflected = {name for block in self.plain.declared for name in block.reflected}
         stacked = self.plain.stack(values, 0)
         return {name: value for name, value in stacked.items() if name not in reflected}
 
     @property
     def log_order(self) -> float:
-        """Log order of the group."""
+        """The log of the order of the group."""
         return sum(block.log_order for block in self.blocks)
 
     @property
     def has_parts(self) -> bool:
-        """Check whether every block has separate parts."""
+        """Return whether every block has separate parts."""
         return all(block.has_parts for block in self.blocks)
 
     @property
     def overlaps(self) -> bool:
-        """Check whether blocks share sites, as neighbouring hidden layers do."""
+        """Return whether blocks share sites, as neighbouring hidden layers do."""
         return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
 
     def columns(self, block: Parts, without: frozenset[str] = frozenset()) -> PartColumns:
-        """The parts of a block that has separate parts, without the coordinates of some sites."""
+        """Return the parts of a block with separate parts, without the coordinates of the sites `without`."""
         places = self.view(self.density.places())
         kept = [move for move in block.moves if move.site not in without]
         rows = []
@@ -139,21 +139,21 @@ class SymmetryLayout:
         return PartColumns(index, np.concatenate(flipped) if block.has_flips and kept else None)
 
     def orders(self) -> list[Sequence[int]]:
-        """Orders of revealing the blocks: from the first and, if some share sites, from the last."""
+        """Return orders in which to reveal the blocks: from the first and, if some share sites, from the last."""
         ahead = range(len(self.blocks))
         return [ahead, ahead[::-1]] if self.overlaps else [ahead]
 
     def chains(self) -> list[tuple[PartColumns, ...]]:
-        """Return the coordinates of each block that count, by order of revealing."""
+        """Return the coordinates of each block that count, for each order of revealing."""
         return [self.chain(order) for order in self.orders()]
 
     def chain(self, order: Sequence[int]) -> tuple[PartColumns, ...]:
-        """Return the coordinates of each block that count in an order of revealing, block by block."""
+        """Return the coordinates of each block that count in one order of revealing, block by block."""
         out: list[PartColumns] = []
         for place, number in enumerate(order):
             hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]
             kept = self.columns(self.blocks[number], frozenset(hidden))
-            # Without coordinates, flips would count elements that move nothing.
+            # If there are no coordinates, flips would count elements that move nothing.
             out.append(kept if kept.index.shape[1] else replace(kept, flips=None))
         return tuple(out)
 
@@ -168,7 +168,7 @@ class SymmetryLayout:
         return out
 
     def elements(self) -> Element:
-        """All group elements, along a leading axis; the identity first."""
+        """Return all group elements along a leading axis, the identity first."""
         single = []
         for block in self.blocks:
             orders = itertools.permutations(range(block.size))
@@ -184,7 +184,7 @@ class SymmetryLayout:
         ]
 
     def act(self, element: Element, vector: Vector) -> Vector:
-        """Move one vector: part i of the result is part `permutation[i]` times `signs[i]`."""
+        """Move one vector: part i of the result is the vector's part `permutation[i]` times `signs[i]`."""
         values = self.view(self.density.unravel(vector))
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
             for move in block.moves:
@@ -204,10 +204,10 @@ class SymmetryLayout:
 
 
 def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> SymmetryLayout:
-    """The layout of a target's declared symmetry."""
+    """Return the layout of a target's declared symmetry."""
     density = density_of(target, progress)
     shapes = {name: chart.event_shape for name, chart in density.charts.items()}
-    # Derived quantities follow the parameters; unknown names were rejected before.
+    # Leave out derived quantities, which follow from the parameters; unknown names were rejected before.
     declared = (
         block if set(block.variables) <= set(shapes) else block.restricted(shapes)
         for block in discrete(target.symmetry)
@@ -215,8 +215,8 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     known = tuple(block for block in declared if block is not None)
     if not known:
         raise ArgumentError(
-            f"`target` {target.name!r} declares no exchangeable components, so there is nothing to symmetrise. Declare "
-            "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
+            f"`target` {target.name!r} declares no exchangeable components, so there is nothing to symmetrise. "
+            "Declare `symmetry`, for example (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
     group, plain = Group(known, shapes), plain_view(known, shapes)
     blocks = []
@@ -257,7 +257,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
 def _moves(
     density: Density, block: Block, seen: Block, plain: PlainView
 ) -> tuple[Density, tuple[Move, ...]]:
-    """Return the coordinates that a block, `seen` in the plain view, moves; its simplexes get another chart."""
+    """Return the coordinates that a block moves (`seen` is the block in the plain view); simplexes get a new chart."""
     moves = []
     for name, places in seen.axes.items():
         if name in block.reflected:
@@ -276,25 +276,25 @@ def _moves(
 def _no_exchange(name: str, site: str = "") -> ValueError:
     which = f" (of {site})" if site else ""
     return ArgumentError(
-        f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}, as a chart mixes "
-        "them. Use another form of the variable, with a prior whose support treats all components equally."
+        f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}, because a transform "
+        "mixes them. Use another form of the variable, with a prior whose support treats all components equally."
     )
 
 
 Parameters = dict[str, jax.Array]
 Draws = Float[Array, "sample param"]
-Sampled = Float[Array, " sample"]  # A number of every draw.
+Sampled = Float[Array, " sample"]  # One number per draw.
 
 LOG_2PI = math.log(2 * math.pi)
 
 
 Axes = dict[str, tuple[str, tuple[str, ...]]]
-"""Names in docs/reference/posterior.md, with our parameters and their axes."""
+"""Names in docs/reference/posterior.md, each with a parameter of the family and its axes."""
 
 
 @dataclass(frozen=True)
 class GaussianFamily(ABC):
-    """A family of approximations."""
+    """A family of Gaussian approximations."""
 
     word: ClassVar[str]
     size: int
@@ -302,26 +302,26 @@ class GaussianFamily(ABC):
     @property
     @abstractmethod
     def axes(self) -> Axes:
-        """All parameters but `loc`."""
+        """Return all parameters except `loc`."""
 
     @abstractmethod
     def initial(self, loc: Vector, scale: float) -> Parameters:
-        """Parameters of about N(loc, scale^2 I)."""
+        """Return the parameters of approximately N(loc, scale^2 I)."""
 
     @abstractmethod
     def scaled(self, p: Parameters, eps: Float[Array, "sample param"]) -> Draws:
-        """Draws of mean zero from standard normal ones."""
+        """Return draws with mean zero from standard normal draws."""
 
     @abstractmethod
     def whitened(self, p: Parameters, centred: Draws) -> Draws:
-        """The standard normal draws of `scaled`."""
+        """Return the standard normal draws from which `scaled` makes centred draws."""
 
     @abstractmethod
     def log_determinant(self, p: Parameters) -> Float[Array, ""]:
-        """Log determinant of the scale: half of the covariance's."""
+        """Return the log determinant of the scale, which is half that of the covariance."""
 
     def transform(self, p: Parameters, eps: Float[Array, "sample param"]) -> Draws:
-        """Draws from standard normal ones."""
+        """Return draws from standard normal draws."""
         return p["loc"][None, :] + self.scaled(p, eps)
 
     def entropy(self, p: Parameters) -> Float[Array, ""]:
@@ -335,37 +335,37 @@ class GaussianFamily(ABC):
         return -0.5 * jnp.sum(eps * eps, axis=-1) - constant
 
     def describe(self, p: Parameters) -> dict[str, tuple[tuple[str, ...], jax.Array]]:
-        """Parameters under the names of docs/reference/posterior.md, with their axes."""
+        """Return the parameters under the names of docs/reference/posterior.md, with their axes."""
         found = {name: (axes, _natural(name)[0](p[own])) for name, (own, axes) in self.axes.items()}
         return {"loc": (("param",), p["loc"]), **found}
 
     def restore(self, described: Mapping[str, jax.Array]) -> Parameters:
-        """Parameters from what `describe` names."""
+        """Return the parameters from the result of `describe`."""
         found = {own: _natural(name)[1](described[name]) for name, (own, _) in self.axes.items()}
         return {"loc": described["loc"], **found}
 
 
 def sample(family: GaussianFamily, p: Parameters, key: jax.Array, num: int) -> jax.Array:
-    """Draws (sample, param)."""
+    """Return draws (sample, param) from an approximation."""
     return family.transform(p, jax.random.normal(key, (num, family.size), p["loc"].dtype))
 
 
 def lower_triangle(lower: jax.Array) -> jax.Array:
-    """Cholesky factors from matrices (..., k, k) with the log of the diagonal."""
+    """Return Cholesky factors from matrices (..., k, k) that have the log of the diagonal."""
     diagonal = jnp.exp(jnp.diagonal(lower, axis1=-2, axis2=-1))
     eye = jnp.eye(lower.shape[-1], dtype=lower.dtype)
     return jnp.tril(lower, -1) + diagonal[..., None] * jnp.broadcast_to(eye, lower.shape)
 
 
 def log_diagonal(scale: jax.Array) -> jax.Array:
-    """Return the argument of `lower_triangle`, from Cholesky factors."""
+    """Return the argument of `lower_triangle` that gives these Cholesky factors."""
     diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
     eye = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
     return jnp.tril(scale, -1) + jnp.log(diagonal)[..., None] * eye
 
 
 def _natural(name: str) -> tuple[Callable[..., jax.Array], Callable[..., jax.Array]]:
-    """Return the functions from our parameter to the described one, and back."""
+    """Return the functions from a parameter to its described form and back."""
     if name.startswith("scale_tril"):
         return lower_triangle, log_diagonal
     return (jnp.exp, jnp.log) if name == "scale" else (jnp.asarray, jnp.asarray)
@@ -399,7 +399,7 @@ class MeanField(GaussianFamily):
         return jnp.sum(p["log_scale"])
 
     def ratios(self, p: Parameters, draws: Draws, columns: PartColumns) -> LogRatios:
-        """Log densities of components under each other's distributions."""
+        """Return the log densities of components under each other's distributions."""
         scale = jnp.exp(p["log_scale"])
         index = columns.index
         flips = None if columns.flips is None else jnp.asarray(columns.flips)

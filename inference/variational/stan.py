@@ -1,10 +1,9 @@
-"""Stan's ADVI, with a stated policy for its failures.
+"""Stan's ADVI, with a fixed sequence of attempts if it fails.
 
-Stan's algorithm searches its step size eta among 100, 10, 1, 0.1 and 0.01, and ends with an error when all
-of them diverge, or when a Cholesky factor of the full-rank family turns NaN. Then the attempts of `ATTEMPTS`
-follow in order: another start, a smaller fixed eta, and both with a start nearer to the origin. What was tried
-is recorded; an optimiser that merely ran out of iterations is kept with `converged` = 0. A given start
-stays the same in all attempts, as an init file.
+Stan's algorithm searches for its step size eta among 100, 10, 1, 0.1 and 0.01. It ends with an error if all of them
+diverge, or if a Cholesky factor of the full-rank family becomes NaN. Then the attempts in `ATTEMPTS` follow in order:
+another start, a smaller fixed eta, and both with a start closer to the origin. All attempts are recorded. A fit that
+merely ran out of iterations is kept with `converged` = 0. A given start is the same in all attempts, as an init file.
 """
 
 import re
@@ -32,7 +31,7 @@ OURS: Mapping[str, tuple[Any, ...]] = {
     "init": ("random",),
     "trace_parameters": (False,),
 }
-"""Settings that only the NumPyro engine supports, and the only values allowed for Stan."""
+"""Settings that only the NumPyro engine supports, with the values that are allowed for Stan."""
 
 NOT_CONVERGED = "The algorithm may not have converged."
 _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
@@ -40,11 +39,11 @@ _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Attempt:
-    """One way to run Stan's ADVI; the fit starts uniformly within `init_radius`."""
+    """One way to run Stan's ADVI; the start is uniform within `init_radius`."""
 
-    eta: float | None = None  # a fixed step size; Stan searches without
+    eta: float | None = None  # Fixed step size; if None, Stan searches for one.
     init_radius: float = 2.0
-    seed_offset: int = 0  # for another start
+    seed_offset: int = 0  # Added to the seed for another start.
 
 
 ATTEMPTS = (
@@ -106,19 +105,19 @@ def fit(job: Job[Advi]) -> Found:
                 output = read(files.output, printed=printed)
                 return _read(job, output, folder, converged, tried, attempt)
             except StanRunError as error:
-                # The line with the reason.
+                # Find the line with the reason.
                 lines = str(error).splitlines()
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
                 tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
     raise AdviFailed(
         f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (searched and smaller "
-        f"eta, other starts); the last time: {tried[-1]['error']}.",
+        f"eta, other starts). The last error was: {tried[-1]['error']}.",
         tried,
     )
 
 
 def _check(settings: Advi) -> None:
-    """Reject settings that Stan's algorithm does not have."""
+    """Reject settings that Stan's algorithm does not support."""
     if settings.batch_size is not None:
         raise ArgumentError(
             f"`batch_size` is {settings.batch_size}, but Stan's ADVI uses all data in every gradient. Use "
@@ -126,13 +125,13 @@ def _check(settings: Advi) -> None:
         )
     if settings.tolerance == 0:
         raise ArgumentError(
-            "`tolerance` is 0, but Stan's ADVI needs a positive number. Give a small one such as 1e-9, or use "
+            "`tolerance` is 0, but Stan's ADVI needs a positive number. Give a small number such as 1e-9, or use "
             "engine='numpyro'."
         )
     for name, allowed in OURS.items():
         if (given := getattr(settings, name)) not in allowed:
             raise ArgumentError(
-                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro', or {allowed[0]!r}."
+                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro' or {allowed[0]!r}."
             )
 
 
@@ -149,7 +148,7 @@ def _read(
     draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise StanRunError("Error: the fitted approximation has draws that are not finite.")
-    # Rows of the diagnostic file: iteration, seconds, ELBO.
+    # Rows of the diagnostic file have iteration, seconds and ELBO.
     lines = (folder / "elbo.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines if line[:1].isdigit()]
     iteration, elbo = [int(row[0]) for row in rows], [float(row[2]) for row in rows]

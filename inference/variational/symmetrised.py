@@ -1,4 +1,4 @@
-"""Variational inference through the ELBO of an approximation averaged over the target's symmetry."""
+"""Variational inference with the ELBO of an approximation averaged over the target's symmetry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @settings
 class Symmetrised(Method):
-    """Fit a Gaussian averaged over the symmetry; `symmetrised_vi` describes the fields."""
+    """Settings of `symmetrised_vi`, which describes the fields."""
 
     name: ClassVar[str] = "symmetrised"
     engines: ClassVar = dict.fromkeys(
@@ -58,12 +58,12 @@ class Symmetrised(Method):
 
     @property
     def amount(self) -> tuple[int, int]:
-        """One chain per fit, and its draws."""
+        """The numbers of chains and draws: one chain per fit."""
         return self.fits, self.draws
 
     @property
     def label(self) -> str:
-        """Value of a posterior's attribute `method`."""
+        """The value that a posterior records in its attribute `method`."""
         return "symmetrised-vi"
 
     def check(self, target: Target, engine: str) -> None:
@@ -123,75 +123,75 @@ def symmetrised_vi(
     target : Target
         The model conditioned on data, with at least one `ob.Exchangeable` or `ob.Complement` block.
     mutual_information : {"auto", "none", "exact", "fractional", "infonce"}
-        Estimator of the mutual information in training. "auto": "exact" up to 12 components, else "fractional"; for
-        symmetries that couple components, "exact" in groups of at most 5,040 elements, else "infonce". "none" trains
-        the plain ELBO. "exact" and "fractional" (marginals of fractional messages) need separate components; "infonce"
-        is the paper's.
+        Estimator of the mutual information in training. "auto" is "exact" up to 12 components, else "fractional". For
+        symmetries that couple components it is "exact" in groups of at most 5,040 elements, else "infonce". "none"
+        trains the plain ELBO. "exact" and "fractional" (marginals of fractional messages) need separate components.
+        "infonce" is the paper's estimator.
     fits : int
-        Number of approximations to train together, each from its own start; each is one chain of the result. Fit i
-        depends only on the seed and i, except that early stopping waits until all have converged.
+        Number of approximations to train together, each from its own start. Each is one chain of the result. Fit i
+        depends only on the seed and i, except that early stopping waits until all fits have converged.
     steps : int
         Maximum number of Adam steps.
     learning_rate : float
-        Adam's first step size.
+        Initial step size of Adam.
     schedule : {"cosine", "constant"}
-        Schedule of the step size: to zero along half a cosine, or constant.
+        Schedule of the step size: it falls to zero along half a cosine, or is constant.
     anneal : float
-        Share of the steps, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1; until
-        then the stopping rule waits.
+        Share of the steps over which the weight of the divergence from the prior rises from 0 to 1. The stopping rule
+        applies only after that.
     batch_size : int or None
-        Observations in each gradient; networks only. `None` for all.
+        Number of observations per gradient, by default all; only for networks.
     samples : int
-        Draws from q per gradient.
+        Number of draws from q per gradient.
     information_draws : int
-        Draws from q per gradient of the mutual information; a few are enough.
+        Number of draws from q per gradient of the mutual information; a few are enough.
     permutations : int
-        K of "infonce", the identity included.
+        Number K of permutations for "infonce", including the identity.
     sweeps : int
-        Sweeps of the messages of "fractional".
+        Number of sweeps of the messages for "fractional".
     init : {"he", "random"}
-        Where the means start: a network's free weights as in He et al. 2015, which keeps training stable; or uniform
-        within +-2 in the unconstrained space, as for all other models.
+        Start of the means. "he" draws a network's free weights as in He et al. 2015, which keeps training stable.
+        "random" is uniform within +-2 in the unconstrained space, and is used for all other models.
     init_scale : float
-        Standard deviations at the start.
+        Initial standard deviations.
     evaluate_every : int
-        Steps between evaluations of the traces.
+        Number of steps between evaluations of the traces.
     elbo_samples : int
-        Draws per evaluation.
+        Number of draws per evaluation.
     tolerance : float
-        Training ends early when the mean or the median relative change of the symmetrised ELBO over the last ten
-        evaluations is below it for every fit; 0 for never.
+        Training ends early when, for every fit, the mean or the median relative change of the symmetrised ELBO over
+        the last ten evaluations is below this value. With 0 it never ends early.
     report_draws : int
-        Draws of q for the final numbers.
+        Number of draws from q for the final estimates.
     report_permutations : int
-        Permutations of each of these draws.
+        Number of permutations of each of these draws.
     draws : int
-        Draws kept per fit.
+        Number of draws in the result per fit.
     dtype : {"float64", "float32"}
-        Precision.
+        Precision of training and of the draws.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
     DataTree
-        One chain per fit. `posterior`: draws from q as (chain, draw, ...), all in the basin of q (a draw of q^G is one
-        of them, moved by a random group element; both give the same predictions). `sample_stats`: `lp` and `log_q`.
-        `variational`, all in nats: q's parameters; the traces `elbo`, `information` and `symmetrised_elbo (chain,
-        evaluation)`, and attribute `information_side` says on which side of the true value they lie; and finally
-        `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
-        `symmetrised_elbo_upper` (chain) with Monte Carlo errors (`..._mcse`): the true value lies between these bounds
-        up to the errors.
+        One chain per fit. `posterior` has draws from q as (chain, draw, ...), all in the basin of q. A draw from q^G
+        is such a draw moved by a random group element; both give the same predictions. `sample_stats` has `lp` and
+        `log_q`. `variational` has q's parameters and, in nats, the traces `elbo`, `information` and `symmetrised_elbo
+        (chain, evaluation)`. The attribute `information_side` says on which side of the true value the traces lie. The
+        final numbers are `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
+        `symmetrised_elbo_upper` (chain), with Monte Carlo errors (`..._mcse`). The true value lies between them up to
+        errors.
 
     Raises
     ------
     ValueError
-        As in `infer`; also if the target has no symmetry, a name is unknown, or family, estimator and fields do not fit
-        each other or the target.
+        Same as in `infer`. Also if the target has no symmetry, a name is unknown, or family, estimator and fields do
+        not fit each other or the target.
     InUse, WriteError
-        As `infer`.
+        Same as in `infer`.
     TypeError
-        As `infer`, and if single precision is requested with a Stan program.
+        Same as in `infer`. Also if single precision is requested with a Stan program.
     StanError
         If Stan cannot compile the program.
     SymmetryError
@@ -201,7 +201,7 @@ def symmetrised_vi(
 
     Notes
     -----
-    The ELBO of q^G is that of q plus I, the mutual information between a group element and the draw that it moved; I
+    The ELBO of q^G is that of q plus I, the mutual information between a group element and the draw that it moved. I
     lies between 0 and the logarithm of the group's order.
 
     References
@@ -212,7 +212,7 @@ def symmetrised_vi(
     Examples
     --------
     >>> fit = ob.symmetrised_vi(target, steps=1000, draws=200, seed=1)
-    >>> gain = fit["variational"]["information_lower"].item()  # of two components: log(2) at most
+    >>> gain = fit["variational"]["information_lower"].item()  # at most log(2) for two components
     >>> bool(0.6 < gain < np.log(2) + 1e-6)
     True
     """

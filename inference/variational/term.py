@@ -1,19 +1,19 @@
-"""The mutual information of a group element and the draw that it moved: its gradient, its value and its bounds.
+"""The mutual information between a group element and the draw that it moved: its gradient, value and bounds.
 
 A term is a function of the family's parameters whose derivative is the training gradient; only `value` and `report`
 estimate the information itself. The estimators "exact" and "fractional" give marginals P, the derivatives of a log sum
-over permutations by its entries; "infonce" is differentiated directly. If blocks overlap (several hidden layers), the
-gradient is that of the chain with the higher lower bound at this step. If the symmetry couples the parts, group
-elements are applied to whole draws: all of them ("exact", small groups), or some ("infonce").
+over permutations with respect to its entries. "infonce" is differentiated directly. If blocks overlap (several hidden
+layers), the gradient is that of the chain with the higher lower bound at this step. If the symmetry couples the parts,
+group elements are applied to whole draws: all elements ("exact", small groups) or some ("infonce").
 
-The information is also the gap KL[q || q^G] between the ELBOs of a Gaussian and of its mixture over the symmetry (Kurle
-et al. 2021, equation 6; Gelberg et al. 2024, Theorem 4.1), which `mixture_gap` bounds by layer. It is 0 if q is
-invariant, as with all units at the prior, and log |G| if all images of q are apart.
+The information is also the gap KL[q || q^G] between the ELBOs of a Gaussian and of its mixture over the symmetry
+(Kurle et al. 2021, equation 6; Gelberg et al. 2024, Theorem 4.1), which `mixture_gap` bounds by layer. It is 0 if q is
+invariant, for example with all units at the prior, and log |G| if the images of q do not overlap.
 
-With several hidden layers, the layers are revealed in an order, and the gap is the sum of their terms. A term is at
+With several hidden layers, the layers are revealed in some order, and the gap is the sum of their terms. A term is at
 most the layer's information given all other layers (`upper`), and at least its information without the weights shared
-with layers still hidden (`lower`). The order with the largest sum counts, among: from the inputs, from the outputs, and
-every second layer first or last, so that each layer keeps all its weights in one of them.
+with layers still hidden (`lower`). Four orders are tried, and the one with the largest sum is used: from the inputs,
+from the outputs, and every second layer first or last, so that each layer keeps all its weights in one of them.
 """
 
 import math
@@ -63,16 +63,16 @@ from .gaussians import (
 )
 from .symmetrised import Symmetrised
 
-MAX_EXACT = 12  # Most parts for which "auto" trains with the exact permanent.
-MAX_ELEMENTS = 5040  # Largest group whose elements are all applied to a draw.
+MAX_EXACT = 12  # Maximum number of parts for which "auto" uses the exact permanent.
+MAX_ELEMENTS = 5040  # Order of the largest group whose elements are all applied to a draw.
 
 Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
-"""A function from the parameters, a key and draws (draw, param) to a scalar."""
+"""A function that maps the parameters, a key and draws (draw, param) to a scalar."""
 
 
 @dataclass(frozen=True)
 class Information:
-    """The mutual information of an approximation under a layout's group, by `Symmetrised.mutual_information`."""
+    """The mutual information of an approximation under a layout's group, with the chosen estimator."""
 
     layout: SymmetryLayout
     family: MeanField
@@ -89,7 +89,7 @@ class Information:
 
     @property
     def enumerable(self) -> bool:
-        """Check whether the group is small enough to try all elements."""
+        """Return whether the group is small enough to try all elements."""
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
     def term(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
@@ -111,7 +111,7 @@ class Information:
         return jnp.where(values[0] >= values[1], terms[0], terms[1])
 
     def value(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
-        """Return estimates (draw,), whose mean is as `side` says."""
+        """Return estimates (draw,); `side` says whether their mean is exact or a bound."""
         if not self.layout.has_parts:
             return self._reported(p, key, draws)
         chains = [self._chain_values(p, key, draws, chain) for chain in self.layout.chains()]
@@ -159,7 +159,7 @@ class Information:
         return self._sampled(p, key, draws, max(2, self.settings.report_permutations))
 
     def enumerated(self, p: Parameters, draws: Draws) -> jax.Array:
-        """-log of the mean of q(g w) / q(w) over all group elements."""
+        """Return -log of the mean of q(g w) / q(w) over all group elements."""
         own = self.family.log_density(p, draws)
         log_ratios = jax.lax.map(
             lambda element: self._moved(p, element, draws) - own, self.layout.elements()
@@ -169,7 +169,7 @@ class Information:
     def _sampled(
         self, p: Parameters, key: jax.Array, draws: Draws, num: int, *, identity: bool = True
     ) -> jax.Array:
-        """The same over random elements; with the identity it is a lower bound (Theorem 4.3 of the paper)."""
+        """Return the same over random elements; with the identity it is a lower bound (Theorem 4.3 of the paper)."""
         own = self.family.log_density(p, draws)
         log_ratios = jax.lax.map(
             lambda k: self._moved(p, self.layout.random(k), draws) - own,
@@ -180,7 +180,7 @@ class Information:
         return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
 
     def _moved(self, p: Parameters, element: Element, draws: Draws) -> jax.Array:
-        """Log densities of draws, all moved by the same element."""
+        """Return the log densities of draws that are all moved by the same element."""
         return self.family.log_density(p, jax.vmap(partial(self.layout.act, element))(draws))
 
 
@@ -191,7 +191,7 @@ def layers_of(
     draws: Draws,
     orders: Iterable[Sequence[int]],
 ) -> tuple[list[LogRatios], list[Chain]]:
-    """Return the ratios of every layer, and of the remaining coordinates of each in orders of revealing."""
+    """Return the ratios of every layer, and those of its remaining coordinates in each order of revealing."""
     full = [family.ratios(p, draws, layout.columns(block)) for block in layout.blocks]
     chains = [
         Chain(
@@ -217,57 +217,59 @@ def choose_estimator(name: str, layout: SymmetryLayout) -> str:
             check_size(block.size)
     elif name == "exact" and not few:
         raise ArgumentError(
-            f"`mutual_information` is 'exact', but this symmetry couples the components, and its group has more than "
+            "`mutual_information` is 'exact', but this symmetry couples the components, and its group has more than "
             f"{MAX_ELEMENTS} elements. Use 'infonce'."
         )
     elif name == "fractional" and not layout.has_parts:
         raise ArgumentError(
-            "`mutual_information` is 'fractional', which needs separate components; this symmetry couples them. Use "
-            "'infonce'."
+            "`mutual_information` is 'fractional', which needs separate components, but this symmetry couples them. "
+            "Use 'infonce'."
         )
     return name
 
 
 def check_permutations(name: str, permutations: int) -> None:
-    """Reject InfoNCE with the identity alone."""
+    """Reject InfoNCE with only the identity."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
-            f"`permutations` is {permutations}, but InfoNCE needs 2 or more: with the identity alone it is zero."
+            f"`permutations` is {permutations}, but InfoNCE needs at least 2: with only the identity it is zero."
         )
 
 
 SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
-"""Methods whose posteriors have parameters in the coordinates of a layout."""
+"""Methods whose posteriors have parameters in a layout's coordinates."""
 
 
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
 ) -> tuple[SymmetryLayout, MeanField, Parameters]:
-    """Return the approximation of a target with interchangeable parts, final or at an evaluation of its trace."""
+    """Return a target's approximation with interchangeable parts, final or at an evaluation of its trace."""
     method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
         by = " on Stan's engine" if method == MEAN_FIELD else ""
         raise ArgumentError(
-            f"`posterior` is by {method!r}{by}. Give one by `symmetrised_vi`, or by `advi` with family='meanfield' and "
-            "engine='numpyro'."
+            f"`posterior` comes from {method!r}{by}. Give a posterior from `symmetrised_vi`, or from `advi` with "
+            "family='meanfield' and engine='numpyro'."
         )
     check_count("fit", fit, least=0)
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
-        raise ArgumentError(f"`fit` is {fit}, but the posterior has {fits}, numbered from 0.")
+        raise ArgumentError(
+            f"`fit` is {fit}, but the number of fits in the posterior is {fits}, numbered from 0."
+        )
     group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)
     if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
-            "`posterior` is by `advi`, whose simplex coordinates do not move with the components. Give one by "
-            "`symmetrised_vi`."
+            "`posterior` comes from `advi`, whose simplex coordinates do not move with the components. Give a "
+            "posterior from `symmetrised_vi`."
         )
     family = MeanField(layout.density.size)
     if group.sizes["param"] != layout.density.size:
         raise ArgumentError(
             f"`posterior` has {group.sizes['param']} coordinates, but the target {target.name!r} has "
-            f"{layout.density.size}. Give the target that was approximated."
+            f"{layout.density.size}. Give the target that the posterior approximates."
         )
     if evaluation is not None:
         if schema.LOC_TRACE not in group:
@@ -278,7 +280,7 @@ def fitted(
         check_count("evaluation", evaluation, least=0)
         if evaluation >= (known := group.sizes["evaluation"]):
             raise ArgumentError(
-                f"`evaluation` is {evaluation}, but the trace has {known}, numbered from 0."
+                f"`evaluation` is {evaluation}, but the trace has {known} evaluations, numbered from 0."
             )
         there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
         group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
@@ -293,14 +295,14 @@ COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of a number in nats; equal if it is exact.
+    """Bounds of a number in nats, which are equal if the number is exact.
 
     Attributes
     ----------
     lower, upper : float
         Estimates of the bounds.
     lower_mcse, upper_mcse : float
-        Their Monte Carlo standard errors over draws of q.
+        Monte Carlo standard errors of the bounds over draws from q.
     """
 
     lower: float
@@ -316,12 +318,12 @@ class MixtureGap(Shown):
     Attributes
     ----------
     total : Bounds
-        Of all layers together: the ELBO of the mixture minus that of the Gaussian.
+        The gap for all layers together: the ELBO of the mixture minus that of the Gaussian.
     layers : DataFrame
-        One row per layer (a block of interchangeable parts): `layer` and its `units`; `lower` and `upper` of the
-        layer's term with their errors (`lower_mcse`, `upper_mcse`); `log_order`, its maximum.
+        One row per layer (a block of interchangeable units): `layer` and its number of `units`; the bounds `lower` and
+        `upper` of the layer's term with their errors (`lower_mcse`, `upper_mcse`); and its maximum `log_order`.
     log_order : float
-        Log order of the group, the maximum of the gap.
+        Log of the group's order, which is the maximum of the gap.
     """
 
     total: Bounds
@@ -329,7 +331,7 @@ class MixtureGap(Shown):
     log_order: float
 
     def _card(self) -> Card:
-        """Show the gap, its meaning, and each layer's part."""
+        """Show the gap, its meaning, and the share of each layer."""
         if self.layers.empty:
             words = "The target has no interchangeable components."
             return Card("There is no mixture to compare with", (Words(words),))
@@ -340,7 +342,9 @@ class MixtureGap(Shown):
             f"{measured(total.lower, total.lower_mcse)} and at most {measured(total.upper, total.upper_mcse)}. The "
             f"maximum for this symmetry is {number(self.log_order, 4)}."
         )
-        meaning = Words("The gap is zero if all units are the same, and largest if all are apart.")
+        meaning = Words(
+            "The gap is zero if all units are the same, and largest if their distributions do not overlap."
+        )
         heads = ("", "units", "gap ≥", "gap ≤", "most")
         rows = tuple(
             (
@@ -350,7 +354,7 @@ class MixtureGap(Shown):
             )
             for row in self.layers.itertuples()
         )
-        table = Table(heads, rows, "each layer's part, nats")
+        table = Table(heads, rows, "share of each layer, nats")
         return Card(f"Gap to the symmetric mixture: {value}", (bounds, meaning, table))
 
 
@@ -365,24 +369,24 @@ def mixture_gap(
     permutations: int = 50,
     seed: int = 0,
 ) -> MixtureGap:
-    """Bound by how much the ELBO of a Gaussian lies below that of its mixture over the target's symmetry.
+    """Bound the difference between the ELBOs of a Gaussian and of its mixture over the target's symmetry.
 
     Parameters
     ----------
     target : Target
-        What was approximated. Without interchangeable parts (a network with skips or ordered biases) the gap is zero.
+        The approximated target. Without interchangeable units (a network with skips or ordered biases) the gap is zero.
     posterior : DataTree
-        By `ob.advi` with family="meanfield" on the NumPyro engine, or by `ob.symmetrised_vi`.
+        The result of `ob.advi` with family="meanfield" on the NumPyro engine, or of `ob.symmetrised_vi`.
     fit : int
         Number of the fit, from 0.
     evaluation : int, optional
         Number of an evaluation of the trace, from 0 (`ob.advi` with trace_parameters=True); by default the final fit.
     draws : int
-        Draws of q over which both bounds are averaged, at least 2.
+        Number of draws from q over which both bounds are averaged, at least 2.
     permutations : int
-        Permutations of each draw for layers of more than 12 units; more bring the bounds closer.
+        Number of permutations of each draw for layers of more than 12 units. More permutations bring the bounds closer.
     seed : int
-        Seed of draws and permutations.
+        Seed of the draws and permutations.
 
     Returns
     -------
@@ -392,20 +396,20 @@ def mixture_gap(
     Raises
     ------
     TypeError
-        If `target` is not a target, or `posterior` no posterior.
+        If `target` is not a Target, or `posterior` is not a posterior.
     ValueError
-        If the posterior is of another method or target, there is no such fit or evaluation, a number is too small, or
-        the symmetry couples the parts.
+        If the posterior comes from another method or target, there is no such fit or evaluation, a number is too
+        small, or the symmetry couples the units.
 
     See Also
     --------
-    symmetrised_vi : trains with the mixture's ELBO.
+    symmetrised_vi : Maximise the ELBO of the mixture.
 
     Notes
     -----
-    The gap is the mutual information of a group element (permutations of units and, for odd activations, their signs)
-    and the draw of q that it moved. It is 0 if the units' distributions are equal, and the logarithm of the group's
-    order if they are apart.
+    The gap is the mutual information between a group element (permutations of units and, for odd activations, their
+    signs) and the draw from q that it moved. It is 0 if the units' distributions are equal, and the logarithm of the
+    group's order if they do not overlap.
 
     References
     ----------
@@ -424,7 +428,7 @@ def mixture_gap(
     """
     check_target(target)
     check_class(
-        "posterior", posterior, xr.DataTree, remedy="give what an inference method returned"
+        "posterior", posterior, xr.DataTree, remedy="give the result of an inference method"
     )
     check_count("draws", draws, least=2, most=10**6)
     check_count("permutations", permutations, most=10**6)
@@ -465,5 +469,5 @@ def mixture_gap(
 
 
 def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
-    """Means over draws within 0 and the log order, and their errors."""
+    """Return means over draws, clipped to 0 and the log order, with their errors."""
     return Bounds(*map(float, from_values(lower, upper, log_order)))

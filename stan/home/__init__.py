@@ -1,1 +1,1 @@
-"""CmdStan directories: what one is, finding one, and assembling one from the httpstan wheel."""
+"""CmdStan directories ("homes"): finding one, or assembling one from the httpstan wheel."""

@@ -1,14 +1,15 @@
-"""Find a CmdStan directory, or assemble one from the httpstan wheel in the user's cache; and its build environment.
+"""Find a CmdStan directory (a "home"), or assemble one from the httpstan wheel in the user's cache.
 
 The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. The makefile and the command-line driver are
-our own (``stan/cmdstan``). The wheel's files are hard-linked into the home, or copied to another file system, so that
-the home outlives the environment of the wheel. The name of a home's folder depends on everything that it is made from:
-Stan, wheel, compiler, sources, flags.
+onebasin's (``stan/cmdstan``). The wheel's files are hard-linked into the home, or copied to another file system, so
+that the home stays usable after the wheel is removed. The name of a home's folder depends on everything it is made
+from: Stan, the wheel, the compiler, the sources and the flags.
 
 `make`, `stanc` and the compiler inherit the environment, except the variables that an outer `make` has set for its own
 children, and those that change how a program is translated (`MAKEFLAGS`, `MAKEFILES`, `STANCFLAGS`, `USER_HEADER`). The
 compiler's variables (`CXX`, `CXXFLAGS`, ...), the home's `make/local` and the user's `~/.config/stan/make.local` do
-reach the build. They decide what a compiled program does, so they are part of its key in the cache (`build_flags`).
+affect the build. They determine how a compiled program behaves, so they are part of its key in the cache
+(`build_flags`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]
 
 MARKER = "onebasin.json"
-"""The last file written into a home of our own: it marks a completed build."""
+"""The last file written into an assembled home; it marks a completed build."""
 _VERSION = re.compile(r"^CMDSTAN_VERSION := (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 
 
@@ -54,7 +55,7 @@ class Home:
 
     @property
     def supports_jacobian_statement(self) -> bool:
-        """Check whether ``jacobian += ...`` compiles (Stan 2.36); our own programs use it."""
+        """Whether ``jacobian += ...`` compiles (since Stan 2.36); the programs of networks use it."""
         return self.version >= (2, 36, 0)
 
 
@@ -66,9 +67,9 @@ def activate(home: Home) -> None:
 
 
 def read_home(path: Path, origin: Origin) -> Home:
-    """Check that ``path`` is a CmdStan directory whose path `make` accepts, and read its version."""
+    """Check that `path` is a CmdStan directory and that `make` accepts the path, and read its version."""
     advice = "It must be the top directory of a CmdStan installation, the one with `makefile`."
-    if not os.path.isdir(path):  # `Path.is_dir` raises without permission
+    if not os.path.isdir(path):  # `Path.is_dir` raises without permission.
         raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
     try:
         makefile = (path / "makefile").read_text(encoding="utf-8", errors="replace")
@@ -82,13 +83,13 @@ def read_home(path: Path, origin: Origin) -> Home:
         raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) names no version. {advice}")
     major, minor, patch = (int(part) for part in match.groups())
     if os.path.isfile(path / MARKER):
-        origin = "assembled"  # `activate` has set CMDSTAN to our own
+        origin = "assembled"  # `activate` has set CMDSTAN to this home.
     return Home(path.absolute(), (major, minor, patch), origin)
 
 
 @contextmanager
 def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
-    """Let one process at a time build a home or a program; report it before waiting for another one."""
+    """Let only one process at a time build a home or a program; report before waiting for another process."""
     from filelock import FileLock, Timeout
 
     made.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         if report is not None:
-            report("waiting for another process, which is building it")
+            report("waiting for another process that is building it")
         lock.acquire()
     try:
         yield
@@ -118,7 +119,7 @@ _ASCII = frozenset(string.ascii_letters + string.digits + "/._-+@")
 
 
 def build_environment() -> dict[str, str]:
-    """Return the environment of a build."""
+    """Return the environment variables of a build."""
     kept = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
     # The makefiles include `$(HOME)/.config/stan/make.local`, unquoted.
     if unfit_character(kept.get("HOME", "")):
@@ -127,7 +128,7 @@ def build_environment() -> dict[str, str]:
 
 
 def build_flags(home: Path) -> str:
-    """Return the variables and the makefiles that decide how a program is compiled."""
+    """Return the variables and makefiles that determine how a program is compiled."""
     given = [f"{name}={os.environ[name]}" for name in _DECIDING if os.environ.get(name)]
     files = (home / "make" / "local", Path(os.path.expanduser("~/.config/stan/make.local")))
     texts = [path.read_text(errors="surrogateescape") for path in files if os.path.isfile(path)]
@@ -135,7 +136,7 @@ def build_flags(home: Path) -> str:
 
 
 def unfit_character(path: str | Path) -> str:
-    """Return the first character in a path that `make`, the shell or the linker rejects, or nothing."""
+    """Return the first character of a path that `make`, the shell or the linker rejects, or an empty string."""
     for character in str(path):
         shown = character.isprintable() and not character.isspace()
         if not (character in _ASCII if character.isascii() else shown):
@@ -144,23 +145,23 @@ def unfit_character(path: str | Path) -> str:
 
 
 def check_home_path(path: Path, origin: str) -> None:
-    """Reject a CmdStan directory whose path, or the target of its links, `make` does not accept."""
+    """Reject a CmdStan directory if `make` does not accept its path, or the path that its links lead to."""
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
-            f"{str(path)!r} ({origin}) has the character {odd!r} in its path, with which make cannot compile programs; "
-            "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and . _ - + @ only."
+            f"The path {str(path)!r} ({origin}) contains the character {odd!r}, with which make cannot compile "
+            "programs. Set CMDSTAN or XDG_CACHE_HOME to a path of only letters, digits and . _ - + @."
         )
 
 
 TIMEOUT = 60.0
-"""Seconds for a tool to print its version."""
+"""Seconds within which a tool must print its version."""
 _RELEASE = ("make/program", "stan/src/stan/model/model_header.hpp")
 _ASSEMBLED = ("include/stan/model/model_header.hpp", "build/default/engines.o")
 
 
 def fault(home: Home) -> str:
-    """Return a sentence on what is broken in a CmdStan directory, with a remedy; empty if nothing is."""
+    """Return a sentence that says what is broken in a CmdStan directory, with a remedy; empty if nothing is broken."""
     ours = home.origin == "assembled"
     remedy = "run `make build` in it, install it again, or unset CMDSTAN"
     if ours:
@@ -174,7 +175,7 @@ def fault(home: Home) -> str:
 
 
 def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
-    """Return why a command does not run; empty if it runs."""
+    """Return the reason why a command does not run; empty if it runs."""
     try:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -197,7 +198,7 @@ _PACKAGES = (
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The compiler and make that a home is built with."""
+    """The compiler and the `make` with which a home is built."""
 
     compiler: str
     kind: str
@@ -255,13 +256,13 @@ def find_wheel() -> Wheel:
 
 
 def find_parts() -> tuple[Toolchain, Wheel]:
-    """Find the wheel and the tools that a home is assembled from."""
+    """Find the tools and the wheel from which a home is assembled."""
     wheel = find_wheel()
     return find_toolchain(), wheel
 
 
 def how_to_install() -> str:
-    """Return the command that installs CmdStan on this platform, as the end of a sentence."""
+    """Return how to install CmdStan on this platform, as the end of a sentence."""
     # httpstan has wheels for these platforms; pyproject.toml has the same rule.
     if (platform.system(), platform.machine()) in (("Linux", "x86_64"), ("Darwin", "arm64")):
         return "run `pip install 'onebasin[cmdstan]'`"
@@ -282,22 +283,17 @@ PART = "cmdstan"
 """Folder of assembled homes in the user's cache."""
 
 
-def default_cache() -> Path:
-    """Return the folder of assembled homes."""
-    return user_cache(PART)
-
-
 def assembled_path() -> Path | None:
-    """Return the path of the home for this compiler and wheel, whether it exists or not; None without either."""
+    """Return the path of the home for this compiler and wheel, even if it does not exist; None without either."""
     try:
         name = folder_name(find_toolchain(), find_wheel())
     except HomeBuildError:
         return None
-    return default_cache() / name
+    return user_cache(PART) / name
 
 
 def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
-    """Name a home by the versions of its parts, and a hash of them and the sources."""
+    """Name a home by the versions of its components and by a hash of them and the sources."""
     digest = hashlib.sha256()
     for part in (*map(str, vars(toolchain).values()), wheel.version, platform.machine()):
         digest.update(part.encode() + b"\0")
@@ -312,13 +308,13 @@ def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
 
 
 def sources() -> Path:
-    """Return the folder of our own parts of a home: the makefile, the driver, the example."""
+    """Return the folder with onebasin's own files of a home: the makefile, the driver and the example."""
     return Path(__file__).parents[1] / "cmdstan"
 
 
 def is_complete(path: Path) -> bool:
-    """Check whether a folder is a home whose build was completed."""
-    return os.path.isfile(path / MARKER)  # `Path.is_file` raises without permission
+    """Check whether a folder is a home with a completed build."""
+    return os.path.isfile(path / MARKER)  # `Path.is_file` raises without permission.
 
 
 _FREE_BYTES = 1_500_000_000
@@ -328,16 +324,16 @@ _BYTES_PER_JOB = 2_500_000_000
 def assemble(
     *, jobs: int | None = None, force: bool = False, progress: Progress | None = None
 ) -> Home:
-    """Build a CmdStan home in the user's cache, or return the existing one; with `force`, build it again.
+    """Build CmdStan in the user's cache, or return the existing home; with `force`, build it again.
 
     `jobs` compilers run at once, by default as many as cores and memory allow. `progress` is called with the name of
-    each stage. It is a `HomeBuildError` if a tool is missing, the cache cannot be written, or a compilation fails.
+    each stage. Raise `HomeBuildError` if a tool is missing, the cache cannot be written, or a compilation fails.
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
-        raise ArgumentError(f"`jobs` is {jobs}; it must be 1 or more.")
+        raise ArgumentError(f"`jobs` must be at least 1; got {jobs}.")
     toolchain, wheel = find_parts()
-    root = default_cache()
+    root = user_cache(PART)
     target = root / folder_name(toolchain, wheel)
     check_home_path(target.absolute(), "assembled")
     if jobs is None:
@@ -351,37 +347,32 @@ def assemble(
         with building_lock(target, report):
             _sweep(target)
             if force or not is_complete(target):
-                _replace(target, toolchain, wheel, jobs, report)
+                partial, old = unfinished(target), unfinished(target)
+                try:
+                    _build(partial, target, toolchain, wheel, jobs, report)
+                    if target.exists():
+                        target.rename(old)  # It is removed after the new home is in place.
+                    partial.rename(target)
+                finally:
+                    shutil.rmtree(partial, ignore_errors=True)
+                    shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
-                f"The disk of `{root}` is full: a CmdStan home takes 1.2 GB. Make room, or set "
+                f"The disk of `{root}` is full: CmdStan takes 1.2 GB. Free some space, or set "
                 "XDG_CACHE_HOME to a folder on another disk."
             ) from error
         raise HomeBuildError(
-            f"The CmdStan home cannot be written under `{root}`: {error.strerror or error}. Set "
-            "XDG_CACHE_HOME to a folder that can be written."
+            f"CmdStan cannot be written to `{root}`: {error.strerror or error}. Set "
+            "XDG_CACHE_HOME to a folder that you can write to."
         ) from error
     report("done")
     return read_home(target, "assembled")
 
 
-def _replace(target: Path, toolchain: Toolchain, wheel: Wheel, jobs: int, report: Progress) -> None:
-    """Build in a hidden folder, then move it to its place; call with the lock held."""
-    partial, old = unfinished(target), unfinished(target)
-    try:
-        _build(partial, target, toolchain, wheel, jobs, report)
-        if target.exists():
-            target.rename(old)  # removed later, so that there is nearly always a whole home
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
 def _sweep(target: Path) -> None:
-    """Remove leftovers of killed builds, next to a home and in it; call with the lock held."""
-    # The lock is ours, so the builder of any unfinished folder of this name was killed.
+    """Remove leftovers of killed builds, next to a home and in it; the caller holds the lock."""
+    # This process holds the lock, so the builder of any unfinished folder of this name was killed.
     for leftover in target.parent.glob(f".{target.name}.*"):
         shutil.rmtree(leftover, ignore_errors=True)
     sweep(target.parent)
@@ -426,25 +417,25 @@ def _build(
 def _link_or_copy(source: str | Path, destination: str | Path) -> None:
     try:
         os.link(source, destination)
-    except OSError:  # another file system, or one without hard links
+    except OSError:  # Hard links are not possible here.
         shutil.copy2(source, destination)
 
 
 def launcher(tool: str) -> str:
-    """Return the script `bin/TOOL` of a home: `summaries` in the Python that assembled it."""
+    """Return the script `bin/TOOL` of a home, which runs `summaries` in the Python that assembled the home."""
     python = sys.executable.replace("'", "'\\''")
     return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
 
 
 def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
-    """Run `make` in a home; write its output to a log."""
+    """Run `make` in a home, and write its output to a log."""
 
     def watch(lines: str) -> None:
         for line in lines.splitlines():
             if line.startswith(("compiling the ", "precompiling")):
                 report(line.strip())
 
-    with working_folder("cmdstan") as temporary:  # for the files of a compiler that is killed
+    with working_folder("cmdstan") as temporary:  # A killed compiler leaves files there.
         environment = build_environment() | {"TMPDIR": str(temporary)}
         done = run_guarded(command, folder=folder, environment=environment, watch=watch)
     log.write_text(done.printed)
@@ -462,9 +453,9 @@ _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 
 
 def existing_cmdstan() -> Home | None:
-    """Find a CmdStan directory without building one; None if there is none.
+    """Find a CmdStan directory without building one; return None if there is none.
 
-    The order is ``CMDSTAN``, cmdstanpy's default, the conda environment, and the assembled home.
+    The search order is ``CMDSTAN``, cmdstanpy's default, the conda environment, and the assembled home.
     """
     if value := os.environ.get("CMDSTAN", ""):
         return read_home(Path(value).expanduser(), "CMDSTAN")
@@ -497,8 +488,8 @@ def existing_cmdstan() -> Home | None:
 def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Home:
     """Find a CmdStan directory, or assemble one if `build` (which takes minutes, once per machine).
 
-    `progress` is called with the name of each stage of the assembly. It is `CmdStanNotFound` if there is none and
-    `build` is false, or ``CMDSTAN`` is wrong; and a `HomeBuildError` if the assembly fails.
+    `progress` is called with the name of each stage of the assembly. Raise `CmdStanNotFound` if there is none and
+    `build` is false, or if ``CMDSTAN`` is wrong, and `HomeBuildError` if the assembly fails.
     """
     found = existing_cmdstan()
     if found is not None:
@@ -512,7 +503,7 @@ def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Hom
 
 
 def missing() -> str:
-    """Return why there is no CmdStan and none can be assembled, with a remedy; empty if one can be used."""
+    """Return why CmdStan is missing and cannot be assembled, with a remedy; empty if it can be used."""
     if existing_cmdstan() is not None:
         return ""
     try:
@@ -531,13 +522,13 @@ def bridge_home(*, progress: Progress | None = None) -> Home:
 
 
 def existing_bridge_home() -> Home | None:
-    """Find an assembled home; None if there is none, or another CmdStan is in use."""
+    """Find an assembled home; return None if there is none or another CmdStan is in use."""
     found = existing_cmdstan()
     return found if found is not None and found.origin == "assembled" else None
 
 
 def bridge_folder(home: Home) -> Path:
-    """Return the folder for ``BRIDGESTAN``, made if it does not exist; its name depends on its content."""
+    """Return the folder for ``BRIDGESTAN``, and create it if needed; its name depends on its content."""
     digest = hashlib.sha256()
     sources = sorted(_SOURCES.iterdir())
     for source in sources:

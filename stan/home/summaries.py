@@ -1,7 +1,7 @@
 """`bin/stansummary` and `bin/diagnose` of an assembled home, for cmdstanpy's `fit.summary()` and `fit.diagnose()`.
 
 The first prints a table of statistics, the second the verdict of `onebasin diagnose`. R-hat and effective sample sizes
-are those of ArviZ (`posteriors.rhat_ess`).
+agree with ArviZ's (`posteriors.rhat_ess`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onebasin.posteriors.tables import ChainFile, check_together
 
 
 def _in_brackets(name: str) -> str:
-    """Write `m.1.2` as `m[1,2]`, and a tuple's part `t.1:2.3` as `t[1].2[3]`."""
+    """Write `m.1.2` as `m[1,2]`, and the tuple element `t.1:2.3` as `t[1].2[3]`."""
     parts = []
     for word in name.split(":"):
         base, *index = word.split(".")
@@ -29,7 +29,7 @@ def _in_brackets(name: str) -> str:
 
 
 def stansummary(arguments: Sequence[str]) -> int:
-    """Print a table of statistics of the draws, in the order of the files' columns, and write it as CSV."""
+    """Print a table of statistics of the draws, in the order of the files' columns; write it as CSV if requested."""
     import pandas as pd
 
     parser = argparse.ArgumentParser(
@@ -38,7 +38,7 @@ def stansummary(arguments: Sequence[str]) -> int:
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
     parser.add_argument("-p", "--percentiles", default="5,50,95", help="by default 5,50,95")
     parser.add_argument("-s", "--sig_figs", type=int, choices=range(1, 19), metavar="1..18")
-    parser.add_argument("-c", "--csv_filename", help="file to which the table is written too")
+    parser.add_argument("-c", "--csv_filename", help="file to which the table is also written")
     given = parser.parse_args(arguments)
     files = [ChainFile.of(path) for path in given.files]
     for file in files:

@@ -1,15 +1,15 @@
-"""Run a Stan program by the interpreter, with CmdStan's command lines and files.
+"""Run a Stan program in the interpreter, with CmdStan's command lines and files.
 
 `python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does the same as CmdStan's executable with
-the same arguments, so that one implementation runs, watches and reads both. A program that crashes, loops or exhausts
-memory ends only this process. Random streams are CmdStan's; draws agree up to rounding. Every algorithm is Stan's own
-code, called through the interpreter's C interface: `stanli.Model` has no chain number, which decides the random stream,
-no Pathfinder, Laplace or ADVI, and needs NumPy. The file of draws appears only when it is complete.
+the same arguments, so that the same code runs, watches and reads both. A program that crashes, loops or exhausts memory
+ends only this process. Random streams are the same as in CmdStan; draws agree up to rounding. Every algorithm is Stan's
+own code, called through the interpreter's C interface: `stanli.Model` needs NumPy, lacks Pathfinder, Laplace and ADVI,
+and has no chain number, which determines the random stream. The file of draws appears only when it is complete.
 
-`method=check` lists the declarations of a program. `method=try` evaluates a compiled library, given in the place of the
-program, at a few points, before it is loaded into the user's process.
+`method=check` lists the declarations of a program. `method=try` evaluates a compiled library, given in place of the
+program, at a few points, before the user's process loads it.
 
-Static HMC, fixed parameters, optima without the Jacobian, and several Pathfinder paths in a run are not available.
+Static HMC, fixed parameters, optima without the Jacobian, and several Pathfinder paths per run are not available.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def write_table(
     digits: int,
     comments: Iterable[str] = (),
 ) -> None:
-    """Write rows of numbers with so many significant digits, then lines of comments."""
+    """Write rows of numbers with the given number of significant digits, then lines of comments."""
     part = path.with_name(f"{path.name}.part")
     with part.open("w", encoding="utf-8") as file:
         file.write(",".join(columns) + "\n")
@@ -93,12 +93,12 @@ _FIELDS = dict(zip(_SAME, _SAME, strict=True)) | {
     "stepsize": "step_size",
     "num_psis_draws": "num_draws",
 }
-"""The interpreter's options for the numbers of a command line."""
+"""The interpreter's options, by the names of a command line's numbers."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a command line; keys in a section have its name as a prefix, such as `data.file`."""
+    """The arguments of a command line; a key within a section has the section's name as a prefix, as in `data.file`."""
 
     values: Mapping[str, str]
 
@@ -132,7 +132,7 @@ class Arguments:
             return Path(text)
 
     def options(self, name: str) -> Structure:
-        """Return the options of a function, from the command line and the library's defaults."""
+        """Return the options of a function, taken from the command line and the library's defaults."""
         options = new_options(name)
         for key, text in ({"random.seed": "1", "id": "1"} | dict(self.values)).items():
             field = _FIELDS.get(key, "")
@@ -163,7 +163,7 @@ _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
 
 
 class RunFailed(OnebasinError):
-    """A program that rejects its data, or a failed algorithm; with Stan's message."""
+    """Raised when a program rejects its data or an algorithm fails, with Stan's message."""
 
 
 class DoubleRows:
@@ -172,7 +172,7 @@ class DoubleRows:
     def __init__(self, rows: int, width: int = 1) -> None:
         self.width = width
         self.array = (c_double * max(1, rows * width))()
-        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # all bits set are NaN
+        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # NaN has all bits set.
 
     def row(self, number: int) -> list[float]:
         """Return one row."""
@@ -180,13 +180,13 @@ class DoubleRows:
 
 
 Table = tuple[tuple[str, ...], list[list[float]]]
-"""Names of the method's columns, and all rows."""
+"""The names of the method's columns, and all rows."""
 
 
 class Model:
     """A program with its data.
 
-    The seed is for the block `transformed data`, the chain for generated quantities.
+    The seed is used in the block `transformed data`, the chain's number in generated quantities.
     """
 
     def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
@@ -214,7 +214,7 @@ class Model:
 
     @classmethod
     def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
-        """Open the program of a command line; `constants` keeps those that `~` drops, as Stan's ADVI does."""
+        """Open the program of a command line; `constants` keeps the constants that `~` drops, as Stan's ADVI does."""
         form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
         form = with_constants(form) if constants else form
         return cls(form, arguments.data, seed=arguments.seed, chain=arguments.get("id", 1))
@@ -237,7 +237,7 @@ class Model:
         return row.row(0)
 
     def unconstrained(self, values: str) -> list[float]:
-        """Return the point for values of all parameters, as JSON; reject wrong shapes and values outside support."""
+        """Return the point for all parameters' values, as JSON; reject wrong shapes and values outside the support."""
         point = (c_double * max(1, self.dim))()
         # The interpreter reads arrays as flat lists in Stan's order.
         given = json.loads(values).items()
@@ -248,18 +248,18 @@ class Model:
         return point[: self.dim]
 
     def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
-        """Put the start of a command line into options."""
+        """Copy the start that a command line gives into options."""
         if isinstance(arguments.start, float):
             options.init_radius = arguments.start
         else:
             point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
             setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
 
-    def optimum(self, arguments: Arguments) -> Table:
-        """Find an optimum by L-BFGS and print whether it converged: a row with the log density and columns."""
+    def optimize(self, arguments: Arguments) -> Table:
+        """Find an optimum by L-BFGS and print whether it converged; return a row with the log density and columns."""
         options = arguments.options("optimize")
         if not arguments.get("jacobian", 0):
-            raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
+            raise RunFailed("The interpreter cannot find an optimum without the Jacobian.")
         self.start(options, arguments)
         point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
         level = c_double(float("nan"))
@@ -274,7 +274,7 @@ class Model:
         return ("lp__",), [[level.value, *self.values(point[: self.dim])]]
 
     def laplace(self, arguments: Arguments) -> Table:
-        """Draw from the Gaussian at a mode: rows with the log density, that of the Gaussian, and columns."""
+        """Draw from the Gaussian at a mode; return rows with both log densities, the Gaussian's last, and columns."""
         options = arguments.options("laplace")
         mode = self.unconstrained(Path(arguments.values["mode"]).read_text(encoding="utf-8"))
         count = options.draws
@@ -285,7 +285,7 @@ class Model:
         return ("log_p__", "log_q__"), _side_by_side(count, level, approximate, rows)
 
     def pathfinder(self, arguments: Arguments) -> Table:
-        """Run one path: rows with the approximation's log density, the log density, the path, and columns."""
+        """Run one path; return rows with the approximation's log density, the log density, the path, and columns."""
         options = arguments.options("pathfinder")
         self.start(options, arguments, "inits")
         most = self.library.stanli_pathfinder_max_draws(byref(options))
@@ -297,7 +297,7 @@ class Model:
         return ("lp_approx__", "lp__", "path__"), table
 
     def variational(self, arguments: Arguments) -> Table:
-        """Fit ADVI and write the trace of the ELBO: rows with a zero, two log densities and columns, the mean first."""
+        """Fit ADVI and write its ELBO trace; return rows with a zero, two log densities and columns, the mean first."""
         options = arguments.options("variational")
         options.algorithm = int(arguments.values["algorithm"] == "fullrank")
         self.start(options, arguments)
@@ -353,7 +353,7 @@ def _side_by_side(count: int, *parts: DoubleRows) -> list[list[float]]:
 
 
 def _flattened(value: list[Any]) -> list[float]:
-    """Flatten nested lists with the first index fastest."""
+    """Flatten nested lists, with the first index varying fastest."""
     if not value or not isinstance(value[0], list):
         return value
     inner = [_flattened(part) for part in value]
@@ -399,9 +399,16 @@ def nuts(model: Model, arguments: Arguments) -> None:
     )
     if failed:
         raise RunFailed(message.text)
+    numbers, dim = [repr(number) for number in metric.row(0)], model.dim
+    about = ["No free parameters for unit metric"]
+    if adaptation.metric == 1:
+        about = ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
+    elif adaptation.metric == 2:
+        matrix = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
+        about = ["Elements of inverse mass matrix:", *matrix]
     comments = [
         *("Adaptation terminated", f"Step size = {step_size.value!r}"),
-        *_metric(adaptation, metric, model.dim),
+        *about,
         f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
         f"               {report.sampling_seconds:.6g} seconds (Sampling)",
     ]
@@ -415,17 +422,6 @@ def _size(options: Structure, dim: int) -> int:
     return max(1, dim ** int(options.metric))
 
 
-def _metric(options: Structure, metric: DoubleRows, dim: int) -> list[str]:
-    """Return CmdStan's comments about a metric."""
-    if options.metric == 0:
-        return ["No free parameters for unit metric"]
-    numbers = [repr(number) for number in metric.row(0)]
-    if options.metric == 1:
-        return ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
-    rows = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
-    return ["Elements of inverse mass matrix:", *rows]
-
-
 POINTS = 3
 RADIUS = 2.0
 
@@ -433,9 +429,9 @@ RADIUS = 2.0
 def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     """Try a program with its data.
 
-    The result has `form` and `jacobian`, the program with and without its model block; `inputs`; `names`, lists of the
-    parameters, of these with transformed parameters, and of all columns; `includes`; and the interpreter's `warning`.
-    It is `ProgramRefused` if the program does not parse, and `RunFailed` if the interpreter does not accept it or it
+    The result has `form` and `jacobian` (the program with and without its model block), `inputs`, `names` (lists of the
+    parameters, of these with transformed parameters, and of all columns), `includes`, and the interpreter's `warning`.
+    Raise `ProgramRefused` if the program does not parse, and `RunFailed` if the interpreter does not accept it or if it
     rejects its data.
     """
     includes = included_files(program)
@@ -490,7 +486,7 @@ def try_library(file: str, arguments: Arguments) -> None:
     library.onebasin_construct.restype = c_void_p
     seed, data = ctypes.c_uint(arguments.seed), arguments.data.encode()
     handle = library.onebasin_construct(data, seed, silent, byref(message))
-    if not handle:  # opening the library reports the error
+    if not handle:  # Opening the library reports the error.
         return
     model = c_void_p(handle)
     numbers = c_double * max(1, library.bs_param_unc_num(model))
@@ -502,11 +498,11 @@ def try_library(file: str, arguments: Arguments) -> None:
 
 
 SHARE = 0.8
-"""Share of the machine's memory that a program may use."""
+"""Fraction of the machine's memory that a program may use."""
 
 
 def bound_memory() -> None:
-    """Limit the memory of this process, where that is possible."""
+    """Limit the memory of this process where the system allows it."""
     try:
         import resource
 
@@ -515,18 +511,32 @@ def bound_memory() -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(resource.RLIMIT_AS, (within, hard))
-    except (ImportError, OSError, ValueError):  # Windows has no limits; macOS may reject them
+    except (ImportError, OSError, ValueError):  # Windows has no limits, and macOS may reject them.
         return
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """Run a command line; print errors, with an exit code of 1."""
+    """Run a command line; print errors and return the exit code, 1 after an error."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     bound_memory()
     program, *rest = words or sys.argv[1:]
+    arguments = parse(rest)
+    method = arguments.values["method"]
     try:
-        _run(Path(program), parse(rest))
-    except OSError as error:  # with the message of our C++ driver
+        if method == "try":
+            try_library(program, arguments)
+        elif method == "check":
+            found = json.dumps(check(Path(program), arguments))
+            arguments.output.write_text(found, encoding="utf-8")
+        else:
+            model = Model.of(Path(program), arguments, constants=method == "variational")
+            if method == "sample":
+                nuts(model, arguments)
+            else:
+                names, rows = getattr(model, method)(arguments)
+                digits = arguments.get("output.sig_figs", 8)
+                write_table(arguments.output, (*names, *model.columns), rows, digits)
+    except OSError as error:  # The C++ driver prints the same message.
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         say(f"Error: {f'cannot write output file: {error.strerror}' if full else error}")
         return 1
@@ -534,29 +544,6 @@ def main(words: Sequence[str] = ()) -> int:
         say(str(error))
         return 1
     return 0
-
-
-def _run(program: Path, arguments: Arguments) -> None:
-    method = arguments.values["method"]
-    if method == "try":
-        try_library(str(program), arguments)
-        return
-    out = arguments.output
-    if method == "check":
-        out.write_text(json.dumps(check(program, arguments)), encoding="utf-8")
-        return
-    model = Model.of(program, arguments, constants=method == "variational")
-    if method == "sample":
-        nuts(model, arguments)
-        return
-    algorithms = {
-        "optimize": model.optimum,
-        "laplace": model.laplace,
-        "pathfinder": model.pathfinder,
-        "variational": model.variational,
-    }
-    columns, rows = algorithms[method](arguments)
-    write_table(out, (*columns, *model.columns), rows, arguments.get("output.sig_figs", 8))
 
 
 if __name__ == "__main__":

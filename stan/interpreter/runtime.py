@@ -1,12 +1,12 @@
-"""Load stanli's library by ctypes, and bring Stan programs into the form that it takes.
+"""Load stanli's library by ctypes, and convert Stan programs into the form that it accepts.
 
-This module needs only the standard library, so that the driver starts in a few hundredths of a second. The layouts of
-options are those of `capi.h` at ABI 2; `load` rejects a library with another ABI or other defaults, since a wrong
-offset would give no error.
+This module needs only the standard library, so that the driver starts within a few hundredths of a second. The layouts
+of options are those of `capi.h` at ABI 2. `load` rejects a library with another ABI or other defaults, since a wrong
+offset would not raise an error.
 
 The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of
-the constraints. In the compiled form, every call of a density function has a flag for constants; `with_constants`
-changes all of them. A program with an empty model block, made by `emptied`, has the log Jacobian as its density.
+the constraints. In the compiled form, every call of a density function has a flag for constants, which `with_constants`
+changes. A program with an empty model block, made by `emptied`, has the log Jacobian as its density.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import hashlib
-import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from ctypes import (
@@ -41,12 +39,12 @@ from onebasin.base.errors import OnebasinError
 PACKAGE = "stanli"
 ABI = 2
 FIRST, BEYOND = (0, 24), (0, 25)
-"""The versions that were compared with CmdStan; pyproject.toml allows the same."""
+"""Range of the versions that were compared with CmdStan; pyproject.toml allows the same range."""
 _FILES = {"darwin": "libstanli.dylib", "win32": "stanli.dll"}
 
 
 class InterpreterMissing(OnebasinError):
-    """The interpreter is not installed, cannot be loaded, or has a version that was not compared with CmdStan."""
+    """Raised when the interpreter is not installed, cannot be loaded, or was not compared with CmdStan."""
 
 
 _KINDS = {"u": c_uint32, "i": c_int, "n": c_int64, "d": c_double, "p": POINTER(c_double)}
@@ -105,7 +103,7 @@ OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
 """The options of each function, with some of the library's defaults, which are CmdStan's."""
 
 SampleReport = _layout("d:warmup_seconds d:sampling_seconds n:n_divergent n:n_max_treedepth")
-"""Times and problems of a chain."""
+"""The times and problems of a chain."""
 
 
 class Message:
@@ -136,7 +134,7 @@ _WORDS = (
 
 
 def location() -> Path | None:
-    """Find the library's file without importing the package; None if it is not installed."""
+    """Find the library's file without importing the package; return None if it is not installed."""
     try:
         spec = find_spec(PACKAGE)
     except ValueError:
@@ -150,9 +148,9 @@ def location() -> Path | None:
 
 
 def installed_version() -> str:
-    """Return the version of the installed package; raise `InterpreterMissing` without one."""
+    """Return the version of the installed package; raise `InterpreterMissing` if there is none."""
     if (file := location()) is not None:
-        # Read it from the folder that pip makes: importing `importlib.metadata` takes half of the driver's start.
+        # Read it from pip's folder: importing `importlib.metadata` would take half of the driver's start-up time.
         found = [folder.stem for folder in file.parents[2].glob(f"{PACKAGE}-*.dist-info")]
         if len(found) == 1:
             return found[0].removeprefix(f"{PACKAGE}-")
@@ -168,19 +166,19 @@ def installed_version() -> str:
 
 @cache
 def load() -> ctypes.CDLL:
-    """Load the library, once per process; reject a version or a layout that this module does not know."""
+    """Load the library, once per process; reject a version or a layout that this module does not support."""
     found = installed_version()
     numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
     if not FIRST <= numbers < BEYOND:
         raise InterpreterMissing(
-            f"stanli {found} is installed, but this version has not been compared with CmdStan; run `pip install "
+            f"stanli {found} is installed, but this version has not been compared with CmdStan. Run `pip install "
             f"'{allowed}'`."
         )
     file = location()
     if file is None:
         raise InterpreterMissing(
-            f"stanli {found} is installed without its library; run `pip install --force-reinstall '{allowed}'`."
+            f"stanli {found} is installed without its library. Run `pip install --force-reinstall '{allowed}'`."
         )
     try:
         library = ctypes.CDLL(str(file))
@@ -217,10 +215,10 @@ def new_options(name: str) -> Structure:
 
 
 def _check_layout(library: ctypes.CDLL, found: str) -> None:
-    """Reject a library with another layout: known defaults must appear where this module reads them."""
+    """Reject a library with another layout: known defaults must be where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
-            f"stanli {found} has ABI {library.stanli_abi_version()}, and this version of onebasin knows ABI {ABI}."
+            f"stanli {found} has ABI {library.stanli_abi_version()}, but this version of onebasin needs ABI {ABI}."
         )
     for name, (layout, defaults) in OPTIONS.items():
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))
@@ -231,7 +229,7 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         as_known = (getattr(options, field) == value for field, value in defaults.items())
         if not untouched or not all(as_known):
             raise InterpreterMissing(
-                f"stanli {found} has a layout of its {name} options that this version of onebasin does not know."
+                f"stanli {found} has a layout of its {name} options that this version of onebasin does not support."
             )
 
 
@@ -244,20 +242,18 @@ _INCLUDE = re.compile(r"""^[ \t]*\#include[ \t]+[<"]?([^>"\s]+)[>"]?.*$""", re.M
 
 
 class ProgramRefused(OnebasinError):
-    """A program that does not parse, or that the interpreter does not take; with its message."""
+    """Raised when a program does not parse or the interpreter does not accept it, with its message."""
 
 
 def compiled(text: str, folder: Path) -> str:
     """Compile a program's text, with includes from a folder; raise `ProgramRefused` if it does not parse.
 
-    The signal stacks of the compiler's OCaml runtime are too small for a process that uses AMX, as JAX does from its
-    first matrix product, and the process would die. So the compiler runs only in a process without NumPy, and hence
-    without JAX, such as the driver's; other processes start one.
+    The signal stacks of the compiler's OCaml runtime are too small for a process that uses AMX, as JAX does for matrix
+    products; such a process would die. So only the driver's process, which does not load JAX, may call it.
     """
+    assert "jaxlib" not in sys.modules, "the compiler ends a process that computes with JAX"
     if "\0" in text:
         raise ProgramRefused("Lexing error: the file has a zero byte, so it is not text.")
-    if "numpy" in sys.modules:
-        return _compiled_by_child(text, folder)
     library = load()
     message = Message()
     folders = (ctypes.c_char_p * 1)(str(folder).encode())
@@ -270,33 +266,6 @@ def compiled(text: str, folder: Path) -> str:
         library.stanli_string_free(ctypes.c_void_p(result))
 
 
-_CHILD = """
-import json, sys
-from pathlib import Path
-from onebasin.stan.interpreter.runtime import ProgramRefused, compiled
-
-try:
-    found = {"form": compiled(sys.stdin.buffer.read().decode(), Path(sys.argv[1]))}
-except ProgramRefused as error:
-    found = {"refused": str(error)}
-print(json.dumps(found))
-"""
-
-
-def _compiled_by_child(text: str, folder: Path) -> str:
-    command = [sys.executable, "-c", _CHILD, str(folder)]
-    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip()
-        raise ProgramRefused(
-            f"The compiler's process ended with exit code {done.returncode}.\n{words}"
-        )
-    found = json.loads(done.stdout)
-    if "refused" in found:
-        raise ProgramRefused(found["refused"])
-    return found["form"]
-
-
 def with_constants(form: str) -> str:
     """Return the compiled form whose densities keep all constants."""
     kept = _DROPPING.sub(lambda found: found[1] + b"\x00", _bytes(form))
@@ -304,7 +273,7 @@ def with_constants(form: str) -> str:
 
 
 def declared_data(form: str) -> dict[str, bool]:
-    """Return the variables that a compiled program reads, first those of its data block; true for a number."""
+    """Return the variables that a compiled program reads, the data block's first, and whether each is a number."""
     content = _bytes(form)
     names: dict[str, bool] = {}
     for found in _READ.finditer(content):
@@ -322,7 +291,7 @@ def emptied(text: str, block: str) -> str:
 
 
 def until_data(text: str) -> str:
-    """Return a program without includes up to the end of its data block; empty if it has none."""
+    """Return a program without includes up to the end of its data block; empty if it has no such block."""
     opened, closed = _inside(text, "data")
     return text[: closed + 1] if opened < len(text) else ""
 
@@ -362,18 +331,18 @@ def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
         raise ProgramRefused(
-            f"stanli compiles to the form {head[:20]!r}, which onebasin does not know."
+            f"stanli compiles to the form {head[:20]!r}, which onebasin does not support."
         )
     return base64.b64decode(body)
 
 
 def full_text(path: Path, includes: Iterable[Path]) -> str:
-    """Return a program with the included texts, each between two comments that name its file."""
+    """Return a program with its included texts, each between two comments that name its file."""
     return _expanded(path, path.parent, frozenset(p.resolve() for p in includes))
 
 
 def included_files(path: Path) -> tuple[Path, ...]:
-    """List the files that a program includes, also by lines within comments."""
+    """List the files that a program includes, even those named in comments."""
     found: dict[Path, None] = {}
     waiting = [path]
     while waiting:
@@ -389,7 +358,7 @@ def included_files(path: Path) -> tuple[Path, ...]:
 def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
     def put(found: re.Match[str]) -> str:
         included = (folder / found[1]).resolve()
-        if included not in includes:  # a line within a comment
+        if included not in includes:  # The line is within a comment.
             return found[0]
         # The compiler rejects a file that includes itself.
         text = _expanded(included, folder, includes - {included}).rstrip("\n")

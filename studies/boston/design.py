@@ -39,7 +39,7 @@ OVERLAP = 0.25  # Ratio of test size to training size, which widens intervals fo
 
 @dataclass(frozen=True)
 class Variation:
-    """A posterior or its sampler with one change."""
+    """A change of one setting of the posterior or its sampler."""
 
     base: str  # Parametrisation that the variation is compared with.
     chart: str = ""  # Parametrisation of the variation, if different from `base`.
@@ -50,7 +50,7 @@ class Variation:
 
     @property
     def cut(self) -> bool:
-        """True if chains are short or trees shallow, so chains may disagree."""
+        """True if chains are short or trees shallow, so that chains may disagree."""
         return self.short or self.shallow
 
     @property
@@ -59,9 +59,9 @@ class Variation:
         return self.chart or self.base
 
     def prior(self, in_dim: int) -> NormalPrior:
-        """Return the prior: the last layer wider and hidden biases narrower, or incoming weights narrower."""
+        """Return the prior, with a wider last layer and narrower hidden biases, or with narrower incoming weights."""
         norm = math.sqrt(in_dim)
-        if self.norm > 0:  # unit-norm weights with the slopes and kinks of free ones
+        if self.norm > 0:  # Keeps the slopes and kinks of free weights.
             return NormalPrior((1.0, norm), (1 / norm, 1.0))
         return NormalPrior((1 / norm, 1.0)) if self.norm < 0 else NormalPrior()
 

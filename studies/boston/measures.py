@@ -18,7 +18,7 @@ LEVELS = (50, 80, 90, 95, 99)
 
 
 def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
-    """Measure every cell, one row each, and the predictions of a linear regression."""
+    """Measure every cell, with one row each, and the predictions of a linear regression."""
     splits = dict.fromkeys(cell.split or 1 for cell in outcomes)
     rows, lines = [], []
     for cell in outcomes:
@@ -34,7 +34,7 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
         draws = diagnosis["num_chains"] * diagnosis["num_draws"]
         saturated = None if reached is None else reached / draws
         rows.append({**row, **diagnosis, "saturated": saturated})
-    for number in splits:  # least squares, the baseline for the networks
+    for number in splits:  # Least squares is the baseline for the networks.
         data = boston_split(config.seed, number)
         (y_sd,) = data.standardiser.y_sd
         train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))

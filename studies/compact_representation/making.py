@@ -72,12 +72,12 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
 
 
 def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> xr.Dataset:
-    """Average predictions, and their entropy in nats, over batches of draws (1, draw, ...), and score each draw."""
+    """Average predictions and their entropy (nats) over batches of draws (1, draw, ...), and score each draw."""
     total = np.zeros((test.num_obs, model.network.out_dim))
     uncertainty, accuracy = np.zeros(test.num_obs), []
     for draws in batches:
         num = next(iter(draws.values())).shape[1]
-        full = {  # pad to one size, so that JAX compiles once
+        full = {  # Pad to one size, so that JAX compiles only once.
             name: np.concatenate([v, np.repeat(v[:, -1:], BATCH - num, axis=1)], axis=1)
             for name, v in draws.items()
         }
@@ -185,7 +185,7 @@ def make_aligned(
             tree, symmetry, **how, progress=lambda done, total: bars.move(bar, 100 * done // total)
         )
     out = alignment.to_tree()
-    del out.attrs[schema.WALL_TIME]  # the time of the draws; the cell records its own
+    del out.attrs[schema.WALL_TIME]  # This is the time of the draws; the cell records its own.
     if cell.settings.cost == "weights":
         draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
         prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})

@@ -75,12 +75,12 @@ def score(
     truth: Float[np.ndarray, "obs out"],
     labels: Int[np.ndarray, " obs"],
 ) -> Scores:
-    """Score one distribution over classes with the HMC distribution and with the labels.
+    """Compare a distribution over classes with the HMC distribution and with the labels.
 
     `agreement` is the share of images with the same most probable class (the paper's equation 1). `total_variation` is
     half of the paper's equation 2. `log_score` is in nats per image.
     """
-    with np.errstate(divide="ignore"):  # the score is minus infinity if the class has probability 0
+    with np.errstate(divide="ignore"):  # The score is -inf for a class of probability 0.
         log_score = float(np.log(probability[np.arange(len(labels)), labels]).mean())
     return {
         "agreement": agreement(probability, truth),
@@ -105,10 +105,10 @@ def _row(
     averaged = np.mean([list(repeat.values()) for repeat in scores], axis=0)
     of_mean = score(group["mean_probability"].values, truth, labels)
     median_sd = kept_accuracy = None
-    if "spread" in tree.children:  # interpolate the median within its bin
+    if "spread" in tree.children:  # Interpolate the median within its bin.
         share = np.cumsum(tree["spread"].to_dataset()["count"].values)
         median_sd = np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES)
-    if "pruning" in tree.children:  # the mean with the weights of lowest standard deviation
+    if "pruning" in tree.children:  # Keep the weights of lowest standard deviation.
         found = tree["pruning"].to_dataset()
         kept_accuracy = np.interp(KEPT, found["keep"].values, found["accuracy_sd"].values)
     return {

@@ -116,7 +116,7 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
         pairs = zip(first.T, second.T, strict=True)
         apart = [
             wasserstein_distance(a, b) / a.std() for a, b in pairs
-        ]  # in sds of the first sample
+        ]  # In standard deviations of the first sample.
         score = Score(row["mean_distance"], float(np.mean(apart)), row["coverage_95"])
         yield (HALVES if name == BASELINE else name), score
 

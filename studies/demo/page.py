@@ -73,7 +73,7 @@ def _mixture(mixture: Mixture) -> Section:
         Details("The Stan program", (Code((HERE / "mixture.stan").read_text("utf-8")),)),
     )
     text = (
-        "Nothing in this mixture of two normal components says which component is the first. Each of the four chains "
+        "Nothing in this mixture of two normal components fixes which of them comes first. Each of the four chains "
         "therefore chooses its own labels, R-hat rejects them, and the means of `mu` over all chains are meaningless."
         "\n\n"
         "onebasin searches the log density for relabellings that do not change it, verifies the one that it finds at "

@@ -2,8 +2,8 @@
 
 A run's folder contains ``posteriors/KEY.nc``, `run.json` (settings, versions, and the status of each cell),
 `results.json` (the recorded frames), `tables.md` and figures. Every file is written completely or not at all.
-`run.json` has the mark of each cell: a fingerprint of everything that decides its draws, including the marks of its
-inputs. A repeated run therefore makes only missing and changed cells.
+`run.json` records a mark for each cell: a fingerprint of everything that determines its draws, including the marks of
+its inputs. A repeated run therefore makes only missing and changed cells.
 
 An error before a cell is made, such as missing data or no CmdStan, stops the study. An `InferenceError` while a cell is
 made is its result. After any other error, the cell is tried again.
@@ -86,7 +86,7 @@ def make_cell(
 
 
 def sample(cell: Cell, context: Context, method: Method | None = None, **how: Any) -> xr.DataTree:
-    """Sample the target of a cell with its own method or with `method`; `how` are arguments of `infer`."""
+    """Sample the target of a cell with `method`, by default the cell's; pass the arguments `how` to `infer`."""
     assert context.target is not None, f"the cell {cell.key} is sampled"
     method = method or as_word(cell.method, cell.settings)
     how = {**dict.fromkeys(("symmetry", "check_symmetry"), False), "predictive_mb": 0, **how}
@@ -111,7 +111,7 @@ def only(
                 f"{', '.join(keys[:3])}. * matches any text."
             )
         kept.update(named)
-    for cell in reversed(cells):  # inputs come before the cells that need them
+    for cell in reversed(cells):  # Inputs come before the cells that need them.
         if cell.key in kept:
             kept.update(cell.inputs)
     return {cell.key: cell for cell in cells if cell.key in kept}
@@ -120,7 +120,7 @@ def only(
 def mark_of(
     study: Study, config: Any, cell: Cell, marks: Mapping[str, str | None], say: Say
 ) -> str | None:
-    """Hash everything that decides the posterior of a cell; return None if an input has no mark."""
+    """Hash everything that determines the posterior of a cell; return None if an input has no mark."""
     deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
     deciding["inputs"] = [marks[key] for key in cell.inputs]
     if not all(deciding["inputs"]):
@@ -232,7 +232,7 @@ def run_cells(
 
 @dataclass
 class Run:
-    """Folder of a run and the content of its `run.json`."""
+    """The folder of a run and the content of its `run.json`."""
 
     path: Path
     record: dict[str, Any]
@@ -257,7 +257,7 @@ class Run:
 def opened(
     path: Path | None, *, study: str, config: Any, command: list[str], force: bool = False
 ) -> Iterator[Run]:
-    """Lock the folder of a run and record how the run ended. By default, the settings decide the folder's name.
+    """Lock the folder of a run and record how the run ended. By default, the folder's name depends on the settings.
 
     Finished cells are reused. A folder with other files, or with a run of different settings, raises `StudyError`. With
     `force`, the run starts from the beginning instead. `InUse` is raised if another process uses the folder.
@@ -297,17 +297,17 @@ def opened(
         except BaseException as error:
             stopped = isinstance(error, errors.Interrupted | KeyboardInterrupt)
             why = f"{type(error).__name__}: {error}"
-            with suppress(WriteError):  # the first error is more useful
+            with suppress(WriteError):  # The first error is more useful.
                 run.mark("interrupted" if stopped else "failed", message=why)
             raise
         run.mark("done")
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
-    """Compute the measures and write numbers, tables and figures; then raise `StudyError` if errors stopped cells."""
+    """Compute the measures, write numbers, tables and figures, and raise `StudyError` if errors stopped cells."""
     failed = ({"key": c.key, "label": c.label, "reason": w} for c, w in outcomes.failures.items())
     broken = [key for key, cell in run.record["cells"].items() if "trace" in cell]
-    forgiven = [Exception] if broken else []  # measures may need the cells that failed
+    forgiven = [Exception] if broken else []  # Measures may need the cells that failed.
     with suppress(*forgiven):
         frames: Frames = {**study.measures(config, outcomes), "failures": frame_of(failed)}
         cells = run.record["cells"].values()

@@ -114,7 +114,7 @@ class Outcomes:
         return measure(self.tree(cell))
 
     def find(self, problem: str, method: str) -> xr.DataTree | None:
-        """Read the posterior of a problem by a method; return None if no such cell succeeded."""
+        """Read the posterior of a problem and method; return None if no such cell succeeded."""
         cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
         return next(map(self.tree, cells), None)
 
@@ -231,7 +231,7 @@ class Summary:
                 ]
                 if any(
                     v is not None for _, values in every for v in values
-                ):  # some row has this measure
+                ):  # Some row has this measure.
                     printed = self.printed(first).get(heading)
                     names = {"of": name, "measure": heading, "printed": printed}
                     found.append(names | self._average(every))
@@ -293,7 +293,7 @@ class Summary:
 
 
 def mean_with_interval(values: Sequence[float], overlap: float = 0.0) -> tuple[float | None, ...]:
-    """Return the mean and the ends of its interval: None without numbers, and no ends of a single number."""
+    """Return the mean and the ends of its interval: None without numbers, and no ends for a single number."""
     from scipy.stats import binomtest, sem, t
 
     if not len(values):

@@ -24,7 +24,7 @@ MOST = 99  # Largest number of data sets or splits: keys number them with two di
 def check_number(option: str, number: int) -> None:
     """Reject an invalid number of data sets or splits; `option` is its name on the command line."""
     if not 1 <= number <= MOST:
-        raise StudyError(f"`--{option}` is {number}; it must be a whole number from 1 to {MOST}.")
+        raise StudyError(f"`--{option}` must be a whole number from 1 to {MOST}; got {number}.")
 
 
 def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def score_columns(held_out: HeldOut, seconds: float | None = None) -> dict[str, 
     `seconds` is the time of the kept draws, summed over chains.
     """
     scores, ess = held_out.scores.to_dict(), held_out.median_ess
-    scores.pop("num_draws")  # a total over chains; the diagnosis has the number per chain
+    scores.pop("num_draws")  # This is a total; the diagnosis counts per chain.
     columns = {**scores, "prediction_ess": ess, "prediction_rhat": None}
     if held_out.gradients is not None:
         columns["prediction_rhat"] = held_out.worst_rhat

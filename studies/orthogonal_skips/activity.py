@@ -29,12 +29,12 @@ def moments_of(fit: xr.Dataset, model: BayesianNetwork, evaluation: int | None =
     vectors = [np.asarray(fit[name].values, np.float64) for name in ("loc", "scale")]
     found: Moments = {}
     first = 0
-    for name, shape in sorted(model.network.shapes.items()):  # the order of the coordinates
+    for name, shape in sorted(model.network.shapes.items()):  # The order of coordinates.
         last = first + int(np.prod(shape))
         loc, scale = (vector[first:last].reshape(shape) for vector in vectors)
         first = last
         if model.parametrisation.biases == "ordered" and name in _hidden_biases(model):
-            # z_1, z_1 + exp(z_2), ...: sums of a normal and of independent lognormals.
+            # z_1, z_1 + exp(z_2), ... are sums of a normal and independent lognormals.
             steps = np.exp(loc[1:] + scale[1:] ** 2 / 2)
             variances = np.concatenate([scale[:1] ** 2, np.expm1(scale[1:] ** 2) * steps**2])
             loc = np.cumsum(np.concatenate([loc[:1], steps]))

@@ -113,7 +113,7 @@ DEFAULT = SkipsConfig(
     seed=0,
     variants=tuple(VARIANTS),
     conditions=(
-        Condition("known", datasets=6),  # fewer cannot give a paired Wilcoxon test below 0.05
+        Condition("known", datasets=6),  # Fewer cannot give a paired p-value below 0.05.
         Condition("narrow-prior", prior_sd=0.1, datasets=6),
         Condition("inferred", noise_sd=None),
         Condition("wide-prior", prior_sd=1.0),
@@ -152,7 +152,7 @@ def configure(options: Options) -> SkipsConfig:
     options.refuse(NAME, "engine", "splits", "parametrisations")
     base = QUICK if options.quick else PAPER if options.full else DEFAULT
     conditions, number = base.conditions, options.datasets
-    if number is not None:  # for conditions with the most data sets; a maximum for the others
+    if number is not None:  # A maximum for conditions with fewer data sets.
         most = max(condition.datasets for condition in conditions)
         conditions = tuple(
             replace(c, datasets=number if c.datasets == most else min(c.datasets, number))

@@ -32,7 +32,7 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
     if isinstance(cell.settings, FitSettings):
         how: Any = cell.settings.mutual_information
         method = replace(cell.settings.vi, mutual_information=how)
-        fitted = sample(cell, context, method, engine=None)  # the engine that has a definition
+        fitted = sample(cell, context, method, engine=None)  # Use the engine with a definition.
         if not cell.problem.startswith("width-"):
             return fitted
         test = image_split(config.images, cell.seed).test

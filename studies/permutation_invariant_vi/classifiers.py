@@ -282,7 +282,7 @@ def with_predictions(tree: xr.DataTree, kept: int | None, test: Dataset) -> xr.D
 def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
     """Return the means and standard deviations of a mean-field q over the weights, variable by variable."""
     group, dims = tree["variational"].to_dataset(), model.network.dims
-    shapes = sorted(model.network.shapes.items())  # the order of variables in the flat vector
+    shapes = sorted(model.network.shapes.items())  # In the order of the flat vector.
     ends = np.cumsum([math.prod(shape) for _, shape in shapes])[:-1]
     found = {}
     for name, ours in (("centre", "loc"), ("spread", "scale")):

@@ -64,7 +64,7 @@ def appendix(frames: Frames) -> Figure:
     sigmas = frames["thresholds"]["sigma"]
     for place, sigma in enumerate(sigmas):
         near, middle = (find(frames["optima"], sigma=sigma, branch=b) for b in ("mode", "midpoint"))
-        alone = len(middle["ratio"]) - len(near["ratio"])  # ratios below the threshold come first
+        alone = len(middle["ratio"]) - len(near["ratio"])  # Ratios below the threshold come first.
         alphas, colour = sigma * np.array(middle["ratio"]), style.chain_colour(place)
         for axes, name in zip(panels, MEASURES, strict=True):
             ends = [*middle[name][:alone], *near[name]]

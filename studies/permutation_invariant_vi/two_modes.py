@@ -102,10 +102,10 @@ def mode(ratio: float) -> StationaryPoint | None:
 
 
 def saddle(ratio: float) -> StationaryPoint | None:
-    """Find the saddle between midpoint and mode; return None if `ratio` is below the threshold.
+    """Find the saddle between the midpoint and the mode; return None if `ratio` is below the threshold.
 
-    The saddle lies left of the point at which saddle and optimum meet at the threshold. The optimum near the mode lies
-    right of that point. On the left, every mean has exactly one stationary sd.
+    At the threshold, the saddle and the optimum near the mode meet at a point. The saddle lies to its left and the
+    optimum to its right. On the left, every mean has exactly one stationary sd.
     """
     meeting, _, threshold = vanishing()
     if ratio <= threshold:
@@ -154,7 +154,7 @@ def divergence_in_plane(
     along, wide = DIRECTION @ covariance @ DIRECTION, across @ covariance @ across
     left = (
         wide - (DIRECTION @ covariance @ across) ** 2 / along
-    )  # variance across u, given the coordinate along u
+    )  # The variance across u, given the coordinate along u.
     rest = wide + (across @ mean) ** 2 - 1 - np.log(left)
     return divergence(ratio, float(DIRECTION @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
 

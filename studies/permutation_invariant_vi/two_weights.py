@@ -308,8 +308,8 @@ def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
     known = [end for end in ends if np.isfinite(end.fun)]
     if not known:
         raise InferenceError(
-            "No start leads to an optimum of the ELBO. Check that the data are finite, and that `alphas` and "
-            "`noises` are within a few powers of ten."
+            "The optimiser found no optimum of the ELBO from any start. Check that the data are finite, and that "
+            "`alphas` and `noises` are within a few powers of ten."
         )
     best = min(known, key=lambda end: float(end.fun)).x
     return approximation(best[:2], np.exp(best[2:]), found)
@@ -373,7 +373,7 @@ def _information(where: Float[Array, " four"], step: float) -> jax.Array:
     weight = jnp.exp(-(e**2) / 2) * step / math.sqrt(2 * math.pi)
     to_second = _log_ratio(loc[0] + scale[0] * e, loc, scale)
     to_first = _log_ratio(loc[1] + scale[1] * e, loc, scale)
-    d = to_second[:, None] - to_first[None, :]  # the constant cancels
+    d = to_second[:, None] - to_first[None, :]  # The constant cancels.
     return math.log(2) - weight @ jax.nn.softplus(d) @ weight
 
 

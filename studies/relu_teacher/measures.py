@@ -27,7 +27,7 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
     rows: list[dict[str, Any]] = []
     engines: list[Row] = []
     for name in dict.fromkeys(cell.data for cell in outcomes):
-        held_out, misses = {}, {}  # predictions of one data set at a time, to save memory
+        held_out, misses = {}, {}  # Keep one data set at a time, to save memory.
         for cell in outcomes:
             if cell.data == name:
                 data, model = data_of(cell), target(config, cell).model

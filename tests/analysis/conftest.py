@@ -1,4 +1,4 @@
-"""Synthetic posteriors that follow the contract, so that no sampler is needed."""
+"""Synthetic posteriors in the documented format, so that tests need no sampler."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ ATTRS = {
 
 
 def dataset(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Give arrays (chain, draw, ...) the contract's dimension names."""
+    """Give arrays (chain, draw, ...) the documented dimension names."""
     return xr.Dataset({name: _labelled(name, np.asarray(v)) for name, v in variables.items()})
 
 
@@ -54,7 +54,7 @@ def mcmc_tree(
     attrs: Mapping[str, Any] | None = None,
     **groups: xr.Dataset,
 ) -> xr.DataTree:
-    """Build a posterior made by NUTS; `stats` replaces or adds sampler statistics."""
+    """Build a posterior as NUTS returns it; `stats` replaces or adds sampler statistics."""
     chains, draws = next(iter(variables.values())).shape[:2]
     rng = np.random.default_rng(2)
     shape = (chains, draws)
@@ -108,31 +108,31 @@ def variational_tree(
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """A generator with a fixed seed."""
+    """Return a random generator with a fixed seed."""
     return np.random.default_rng(20170101)
 
 
 @pytest.fixture(scope="session")
 def make_mcmc() -> Callable[..., xr.DataTree]:
-    """The builder of posteriors made by NUTS."""
+    """Return the builder of NUTS posteriors."""
     return mcmc_tree
 
 
 @pytest.fixture
 def make_variational() -> Callable[..., xr.DataTree]:
-    """The builder of variational posteriors."""
+    """Return the builder of variational posteriors."""
     return variational_tree
 
 
 @pytest.fixture
 def make_network() -> Callable[..., xr.DataTree]:
-    """The builder of posteriors of two ReLU units."""
+    """Return the builder of posteriors of two ReLU units."""
     return relu_tree
 
 
 @pytest.fixture
 def network_tree(rng: np.random.Generator) -> xr.DataTree:
-    """Two ReLU units on 1-D data: weights, sigma, data."""
+    """Return draws of two ReLU units on 1-D data: weights, sigma and data."""
     return relu_tree(rng)
 
 
@@ -142,7 +142,7 @@ def network_posterior(
     data: tuple[np.ndarray, np.ndarray] | None = None,
     **groups: xr.Dataset,
 ) -> xr.DataTree:
-    """Give draws (chain, draw, ...) of a network its description, its symmetry and its data (x, y)."""
+    """Build a posterior from draws (chain, draw, ...) of a network, with its description, symmetry and data (x, y)."""
     dims = model.network.dims
     variables = {n: (("chain", "draw", *dims.get(n, ())), np.asarray(v)) for n, v in values.items()}
     if data is not None:
@@ -157,7 +157,7 @@ def network_posterior(
 def modes_table(
     weights: np.ndarray | list[float], errors: list[float], **changes: Any
 ) -> xr.Dataset:
-    """The group `modes` of these weights, known within a tenth; `changes` are of columns and attributes."""
+    """Return a group `modes` with these weights, accurate to 0.1; `changes` replace columns and attributes."""
     weights = np.asarray(weights, float)
     log = np.log(weights)
     columns = {
@@ -195,7 +195,7 @@ def switched_mixture(
     orders: np.ndarray = ORDERS,
     every_draw: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Means and spreads of three components, in the order of their chain or of their draw."""
+    """Return means and spreads of three components, with labels that depend on the chain or on the draw."""
     mu = apart * np.arange(-1, 2) + sd * rng.normal(size=(chains, draws, 3))
     sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(chains, draws, 3)))
     order = np.repeat(orders[np.arange(chains) % len(orders)][:, None], draws, axis=1)
@@ -208,7 +208,7 @@ def switched_mixture(
 def autoregression(
     rng: np.random.Generator, rho: float | tuple[float, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Stationary AR(1) chains (chain, draw, ...) of unit variance; `rho` may be one for each parameter."""
+    """Return stationary AR(1) chains (chain, draw, ...) with unit variance; `rho` may differ between parameters."""
     if isinstance(rho, tuple):
         columns = [autoregression(rng, each, (*shape[:-1], 1)) for each in rho]
         return np.concatenate(columns, axis=-1)
@@ -220,7 +220,7 @@ def autoregression(
 def relu_tree(
     rng: np.random.Generator, *, chains: int = 4, draws: int = 100, swap: bool = False, **attrs: Any
 ) -> xr.DataTree:
-    """Draw weights around a true net with two ReLU units; `swap` swaps units in half the chains."""
+    """Draw weights around a true network with two ReLU units; `swap` swaps the units in half of the chains."""
     x = np.linspace(-2, 2, 30)[:, None]
     scale = np.exp(0.35 * rng.normal(size=(chains, draws, 2)))
     w1 = np.asarray([[0.7, -0.7]]) * scale[:, :, None, :] + 0.02 * rng.normal(
@@ -247,7 +247,7 @@ def relu_tree(
 
 @contextmanager
 def without_figures() -> Iterator[None]:
-    """Have reports draw empty figures, for tests of what stands beside them."""
+    """Make reports draw empty figures, for tests of their other content."""
     from matplotlib.figure import Figure
 
     from onebasin.analysis.report import predictions, sections
@@ -268,6 +268,6 @@ def without_figures() -> Iterator[None]:
 
 @pytest.fixture
 def blank_figures() -> Iterator[None]:
-    """The same, for one test."""
+    """Make reports draw empty figures in one test."""
     with without_figures():
         yield

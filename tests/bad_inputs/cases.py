@@ -1,7 +1,7 @@
-"""A bad input, what must hold of its answer, and the checks that hold of every answer.
+"""Cases of bad input, with requirements on the answer, and checks of every answer.
 
-A command answers with one line that names what is wrong, and the exit code that goes with it; it leaves no file that
-was not asked for, and every file that was there as it was. A function raises an `OnebasinError`.
+A command answers with one line that says what is wrong, and with the exit code for this kind of error. It creates no
+unrequested file and changes no existing file. A function raises an `OnebasinError`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from onebasin.cli.main import main
 DONE, REFUSED = 0, 1
 
 File = str | bytes | Path | Callable[[Path], object]
-"""What a file holds: text, bytes, those of another file, or what writes it."""
+"""Content of a file: text, bytes, a file to copy, or a function that writes it."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A command, and how it must be answered.
+    """A command and the required answer.
 
     Attributes
     ----------
     words : str
-        What is typed after `onebasin`, as a shell splits it.
+        Arguments of `onebasin`, which are split as in a shell.
     names : tuple of str
-        What the message must name.
+        Texts that the message must contain.
     files : mapping
-        Files in the working folder beforehand, by name; ``None`` makes a folder.
+        Initial files of the working folder by name; ``None`` makes a folder.
     code : int
         The exit code.
     makes : tuple of str
-        Files that may be there afterwards.
+        Files that the command may create.
     """
 
     words: str
@@ -62,7 +62,7 @@ def put(files: Mapping[str, File | None], folder: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every file in a folder and what it holds."""
+    """Return the content of every file in a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in folder.rglob("*")
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def check(case: Case, folder: Path, captured: Callable[[], tuple[str, str]]) -> None:
-    """Run a case's command in a folder, and hold the answer to all that every answer must be."""
+    """Run the command of a case in a folder, and check all requirements on its answer."""
     put(case.files, folder)
     before = contents(folder)
     captured()
@@ -87,9 +87,9 @@ def check(case: Case, folder: Path, captured: Callable[[], tuple[str, str]]) -> 
 
 
 def lines(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Read a table of one case a line: what is typed, two blanks and a bar, and the words due in the answer.
+    """Read a table with one case per line: the command, two spaces, a bar, and the texts due in the answer.
 
-    Words are separated by ` ~ `; a line that begins with `# ` is a heading.
+    ` ~ ` separates these texts. A line that starts with `# ` is a heading.
     """
     found = []
     for line in text.strip().splitlines():

@@ -1,16 +1,16 @@
-"""Calls as users make them."""
+"""Run code as users do."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def _as_a_user_calls(unchecked: None) -> None:
-    """Without the check of annotations, which users do not have."""
+    """Turn off the check of annotations, which users do not have."""
 
 
 @pytest.fixture
 def refuse(here, monkeypatch, capfd):
-    """Run a case's command in an empty folder, and check its answer."""
+    """Return a function that runs the command of a case in an empty folder and checks the answer."""
     from .cases import check
 
     monkeypatch.setenv("COLUMNS", "80")

@@ -1,4 +1,4 @@
-"""Files that commands are given: posteriors whole and broken."""
+"""Input files for commands: valid and invalid posteriors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..command_fixtures import chain_stats
 CHAINS, DRAWS = 2, 40
 
 Change = Callable[[dict[str, xr.Dataset], dict[str, Any]], None]
-"""Changes a posterior's groups and attributes in place."""
+"""Function that changes a posterior's groups and attributes in place."""
 
 
 @functools.cache
 def mixture(*, declared: bool = False, seed: int = 1) -> xr.DataTree:
-    """A posterior of three interchangeable components, as a sampler leaves it."""
+    """Return a posterior of three interchangeable components, as a sampler returns it."""
     rng = np.random.default_rng(seed)
     shape = (CHAINS, DRAWS)
     draws = {
@@ -41,7 +41,7 @@ def mixture(*, declared: bool = False, seed: int = 1) -> xr.DataTree:
 
 @functools.cache
 def network() -> xr.DataTree:
-    """A posterior of a small network, with its data."""
+    """Return a posterior of a small network, with its data."""
     data = load_data("relu-teacher")
     target = BayesianNetwork(Network(2, (2,))).condition(data.x, data.y, name="teacher")
     rng = np.random.default_rng(2)
@@ -57,7 +57,7 @@ def network() -> xr.DataTree:
 
 
 def changed(tree: xr.DataTree, change: Change) -> xr.DataTree:
-    """A posterior with something else in its groups or attributes."""
+    """Return a posterior with changed groups or attributes."""
     groups = {name: group.to_dataset().copy(deep=True) for name, group in tree.children.items()}
     attributes = dict(tree.attrs)
     change(groups, attributes)
@@ -68,12 +68,12 @@ def changed(tree: xr.DataTree, change: Change) -> xr.DataTree:
 
 @functools.cache
 def as_bytes(make: Callable[[], xr.DataTree]) -> bytes:
-    """The file of a posterior."""
+    """Return the file of a posterior as bytes."""
     return netcdf(make())
 
 
 def netcdf(tree: xr.DataTree) -> bytes:
-    """The NetCDF file of a tree."""
+    """Return the NetCDF file of a tree as bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tree.nc"
         tree.to_netcdf(path, engine="h5netcdf")
@@ -81,7 +81,7 @@ def netcdf(tree: xr.DataTree) -> bytes:
 
 
 def good(path: Path) -> None:
-    """Write the whole posterior of a mixture."""
+    """Write the valid posterior of a mixture."""
     path.write_bytes(as_bytes(mixture))
 
 
@@ -98,7 +98,7 @@ def of_network(path: Path) -> None:
 def with_change(
     change: Change, tree: Callable[[], xr.DataTree] = mixture
 ) -> Callable[[Path], None]:
-    """Write a posterior that something is wrong with."""
+    """Return a function that writes an invalid posterior."""
 
     def write(path: Path) -> None:
         path.write_bytes(netcdf(changed(tree(), change)))
@@ -107,7 +107,7 @@ def with_change(
 
 
 def with_values(name: str, make: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], None]:
-    """Write a posterior with other draws of one variable, of the same shape."""
+    """Return a function that writes a posterior with different draws of one variable, in the same shape."""
 
     def change(groups: dict[str, xr.Dataset], _: dict[str, Any]) -> None:
         variable = groups["posterior"][name]
@@ -119,12 +119,12 @@ def with_values(name: str, make: Callable[[np.ndarray], np.ndarray]) -> Callable
 def with_attribute(
     name: str, value: Any, tree: Callable[[], xr.DataTree] = mixture
 ) -> Callable[[Path], None]:
-    """Write a posterior with another root attribute."""
+    """Return a function that writes a posterior with one root attribute replaced."""
     return with_change(lambda _, attributes: attributes.update({name: value}), tree)
 
 
 def with_posterior(make: Callable[[xr.Dataset], xr.Dataset]) -> Callable[[Path], None]:
-    """Write a posterior whose group of draws is changed, without statistics."""
+    """Return a function that writes a posterior with a changed group of draws and without statistics."""
 
     def change(groups: dict[str, xr.Dataset], _: dict[str, Any]) -> None:
         groups["posterior"] = make(groups["posterior"])
@@ -134,7 +134,7 @@ def with_posterior(make: Callable[[xr.Dataset], xr.Dataset]) -> Callable[[Path],
 
 
 def points(**arrays: Any) -> Callable[[Path], None]:
-    """Write arrays as `numpy.savez` does."""
+    """Return a function that writes arrays with `numpy.savez`."""
 
     def write(path: Path) -> None:
         with path.open("wb") as file:

@@ -17,7 +17,7 @@ def scale(values: list[float], *, by: float, digits: int = 3) -> list[float]:
     [
         (([1.0],), {"byy": 2.0}, "byy"),
         (([1.0],), {}, "by"),
-        (([1.0], 2.0), {}, "by"),
+        (([1.0], 2.0), {}, "all but values"),
         (([1.0],), {"values": [1.0], "by": 2.0}, "values"),
     ],
 )

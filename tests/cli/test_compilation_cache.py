@@ -13,9 +13,9 @@ SCRIPT = """
 import json
 from collections import Counter
 
-from onebasin.base.processes.libraries import prepare_jax
+from onebasin.base.processes.libraries import prepare_libraries
 
-prepare_jax()
+prepare_libraries()
 import jax
 import numpyro
 from numpyro.distributions import Normal

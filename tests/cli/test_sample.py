@@ -225,7 +225,7 @@ def test_existing_file_is_replaced_only_by_force(sample, sampler):
     Path("run.nc").write_text("precious")
     answer = sample()
     assert answer.code == 1
-    assert "run.nc, which exists" in answer.err
+    assert "run.nc, which already exists" in answer.err
     assert "--force" in answer.err
     assert sampler.calls == []
     assert Path("run.nc").read_text() == "precious"
@@ -265,8 +265,8 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     ):
         answer = sample(*words)
         assert answer.code == 1
-        assert "run.nc, which exists" in answer.err
+        assert "run.nc, which already exists" in answer.err
     Path("normal.stan").write_text(NORMAL.replace("10", "11"))
-    assert "run.nc, which exists" in sample("--seed", "3").err
+    assert "run.nc, which already exists" in sample("--seed", "3").err
     assert len(sampler.calls) == 1
     assert Path("run.nc").read_bytes() == draws

@@ -1,4 +1,4 @@
-"""The code blocks of a page, with what HTML comments above them ask of a test.
+"""The code blocks of a page, with the test instructions in the HTML comments above them.
 
 ===========================  =================================================================
 comment                      meaning
@@ -34,7 +34,7 @@ ASKED = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, text, the line of the page where the text begins, and what is asked of it."""
+    """A fenced block: its language and text, the line where the text begins, and the instructions for it."""
 
     language: str
     text: str
@@ -42,18 +42,18 @@ class Block:
     asked: tuple[tuple[str, str], ...] = ()
 
     def one(self, name: str) -> str | None:
-        """Return what a comment of this name says; None without one."""
+        """Return the text of the comment with this name, or None."""
         return next((said for word, said in self.asked if word == name), None)
 
     @property
     def setup(self) -> list[tuple[str, str]]:
-        """Hidden lines to run before: language and text."""
+        """The hidden lines to run before the block, with their language."""
         words = [(word, said) for word, said in self.asked if word.startswith("setup")]
         return [(word.partition(" ")[2] or self.language, said) for word, said in words]
 
     @property
     def quick(self) -> str:
-        """The text as the test runs it."""
+        """The text that the test runs."""
         text = self.text
         for word, said in self.asked:
             if word == "quick":
@@ -70,7 +70,7 @@ def blocks(page: Path) -> list[Block]:
     Raises
     ------
     ValueError
-        If a comment that asks something of a block stands above no block.
+        If a comment with an instruction is not above a block.
     """
     found: list[Block] = []
     asked: list[tuple[str, str]] = []

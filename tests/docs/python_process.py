@@ -1,8 +1,8 @@
-"""A fresh interpreter that runs Python blocks as a reader would, asked by lines of JSON on stdin.
+"""A new interpreter that runs Python blocks as a reader would, on requests in lines of JSON on stdin.
 
-It knows nothing of the tests' settings (double precision, checked annotations). One request is one block:
-``folder``, ``name`` and ``line`` for tracebacks, ``source``, and ``new`` where a page begins; the answer holds
-what was printed and, if it failed, the traceback.
+It does not have the tests' settings (double precision, checked annotations). One request is one block: ``folder``,
+``name`` and ``line`` for tracebacks, ``source``, and ``new`` where a page begins; the answer holds what was printed
+and, if it failed, the traceback.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import matplotlib.pyplot as plt
 
 
 def answer(request: dict, names: dict) -> dict:
-    """Run one block; what it defines stays in `names`."""
+    """Run one block, and keep its definitions in `names`."""
     source = "\n" * (request["line"] - 1) + request["source"]
-    # Where NumPyro or Python look for a function's source.
+    # NumPyro and Python look here for the source of a function.
     lines = source.splitlines(keepends=True)
     linecache.cache[request["name"]] = (len(source), None, lines, request["name"])
     printed, error = io.StringIO(), None
@@ -38,12 +38,12 @@ def answer(request: dict, names: dict) -> dict:
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Answer requests until stdin ends."""
     gc.set_threshold(
         100_000
-    )  # as the command line does: tracing makes many objects, of which few are collected
+    )  # As on the command line: tracing makes many objects, and few can be collected.
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print below Python is no answer
+    os.dup2(2, 1)  # Output that libraries print below Python is not part of the answer.
     names: dict = {}
     settings = dict(jax.config.values)
     for line in sys.stdin:

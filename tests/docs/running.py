@@ -1,4 +1,4 @@
-"""A page's blocks, run in order in one folder: Python in a fresh interpreter, commands as a shell would."""
+"""Run the blocks of a page in order in one folder: Python in a new interpreter, commands as in a shell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .blocks import Block, blocks
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "notebooks" / "programs"
 
-# What one process has compiled, the next one need not.
+# Share compiled code between processes.
 ENVIRONMENT = {
     "JAX_COMPILATION_CACHE_DIR": str(platformdirs.user_cache_path("onebasin") / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -33,14 +33,14 @@ ENVIRONMENT = {
     ),
 }
 OF_A_SHELL = re.compile(r"[|<>;&$`*]|^\s*\w+=")
-# What no test may do to the machine it runs on.
+# Commands that tests must not run on this machine.
 REFUSED = re.compile(r"\b(cmdstan (build|clean)|install|git clone|make \w+|conda|rm -)\b")
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 GROUPS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
 
 class PythonProcess:
-    """An interpreter that keeps a page's names from block to block."""
+    """An interpreter that keeps the names of a page from block to block."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("python_process.py"))]
@@ -53,7 +53,7 @@ class PythonProcess:
         )
 
     def run(self, source: str, *, page: Path, line: int, folder: Path, new: bool) -> str:
-        """Run a block and return what it printed; fails the test with the block's traceback."""
+        """Run a block and return its output; if it raises, fail the test with the traceback."""
         assert self.process.stdin is not None and self.process.stdout is not None
         name = str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
         request = {"source": source, "name": name, "line": line, "folder": str(folder), "new": new}
@@ -65,22 +65,22 @@ class PythonProcess:
         return answer["printed"]
 
     def close(self) -> None:
-        """End the interpreter."""
+        """Stop the interpreter."""
         with self.process as process:
             assert process.stdin is not None
             process.stdin.close()
 
 
 def commands(text: str) -> list[list[str]]:
-    """Words of the command lines of a block, without comments, continued lines joined."""
+    """Return the words of a block's command lines, with continued lines joined and comments removed."""
     joined = text.replace("\\\n", " ")
     return [words for line in joined.splitlines() if (words := shlex.split(line, comments=True))]
 
 
 def run_commands(text: str, folder: Path, read: Callable[[], str]) -> tuple[int, str]:
-    """Run a `sh` block and return its exit code and what it printed.
+    """Run a `sh` block, and return its exit code and output.
 
-    Lines of `onebasin` alone run in this process, which spares seconds for each; whatever needs a shell has one.
+    Lines with only an `onebasin` command run in this process, which saves seconds each; all other lines use a shell.
     """
     refused = REFUSED.search(text)
     assert not refused, (
@@ -107,7 +107,7 @@ def run_commands(text: str, folder: Path, read: Callable[[], str]) -> tuple[int,
 
 
 class Page:
-    """A page on its way: its folder, and what the block before printed."""
+    """The state of a page during a run: its folder, and the output of the previous block."""
 
     def __init__(self, path: Path, folder: Path, python: PythonProcess, read: Callable[[], str]):
         self.path, self.folder, self.python, self.read = path, folder, python, read
@@ -153,7 +153,7 @@ class Page:
 
 
 def contains(printed: str, shown: str, where: str) -> None:
-    """Look for a page's text in what was printed, with numbers that differ by at most a tenth."""
+    """Search the output for a text of the page; numbers may differ by at most a tenth."""
     printed, shown = (GROUPS.sub("", text).replace("−", "-") for text in (printed, shown))
     words, wanted = (" ".join(NUMBER.sub("#", text).split()) for text in (printed, shown))
     numbers, expected = (list(map(float, NUMBER.findall(text))) for text in (printed, shown))
@@ -165,16 +165,16 @@ def contains(printed: str, shown: str, where: str) -> None:
             return
         start = words.find(wanted, start + 1)
     raise AssertionError(
-        f"{where}: the page shows what is not printed:\n{shown}\nPrinted:\n{printed}"
+        f"{where}: the page shows text that was not printed:\n{shown}\nPrinted:\n{printed}"
     )
 
 
 def same(printed: str, shown: str, allowed: float, where: str) -> None:
-    """Compare the printed text with a page's, up to a last line `...`; numbers may differ by `allowed`."""
+    """Compare the output with a page's text up to a final line `...`; numbers may differ by `allowed`."""
     if shown.rstrip().endswith("\n..."):
         shown = shown.rstrip().removesuffix("\n...")
         printed = "\n".join(printed.strip().splitlines()[: len(shown.strip().splitlines())])
     came, expected = (NUMBER.split(text.strip()) for text in (printed, shown))
-    assert came[::2] == expected[::2], f"{where}: the page does not show what is printed"
+    assert came[::2] == expected[::2], f"{where}: the page does not show the printed output"
     for one, other in zip(came[1::2], expected[1::2], strict=True):
         assert abs(float(one) - float(other)) <= allowed, f"{where}: {one} printed, {other} shown"

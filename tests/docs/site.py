@@ -1,4 +1,4 @@
-"""The site that `make docs` has built, read as a browser would find it."""
+"""Reader for the site that `make docs` built, which resolves links as a browser does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "docs" / "html"
-# Pages of the theme's own, which no navigation lists.
+# Pages that the theme adds, which no navigation lists.
 MACHINERY = {"index.html", "search.html", "genindex.html", "py-modindex.html"}
 
 
 class _Reader(HTMLParser):
-    """Collects what a page links to, what it loads, and its anchors."""
+    """Parser that collects a page's links, the resources that it loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,10 +28,10 @@ class _Reader(HTMLParser):
         self._within = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element by what it does."""
+        """Record the link, resource or anchor of an element."""
         has = {name: value or "" for name, value in attrs}
         self.anchors |= {has[name] for name in ("id", "name") if name in has}
-        if tag == "title" and not self.title:  # pictures have titles too
+        if tag == "title" and not self.title:  # Pictures have titles too.
             self._within = tag
         if tag == "a" and "href" in has:
             self.links.append(has["href"])
@@ -45,12 +45,12 @@ class _Reader(HTMLParser):
             self.images.append(has)
 
     def handle_data(self, data: str) -> None:
-        """Keep the title."""
+        """Record the title."""
         if self._within == "title":
             self.title += data
 
     def handle_endtag(self, tag: str) -> None:
-        """Leave the title."""
+        """End the title."""
         if tag == "title":
             self._within = ""
 
@@ -64,22 +64,22 @@ class Document:
 
     @cached_property
     def read(self) -> _Reader:
-        """What the page holds."""
+        """The parsed content of the page."""
         reader = _Reader()
         reader.feed(self.path.read_text(encoding="utf-8"))
         return reader
 
     def leads_to(self, link: str) -> tuple[Path, str]:
-        """File and anchor of a link within the site."""
+        """Return the file and anchor of a link within the site."""
         parts = urlsplit(link)
         path = (self.path.parent / unquote(parts.path)).resolve() if parts.path else self.path
         return path, unquote(parts.fragment)
 
 
 def documents() -> list[Document]:
-    """Return the pages that people read."""
+    """Return all pages of the site except the theme's own and reports."""
     every = (Document(path) for path in sorted(SITE.rglob("*.html")))
-    apart = ("_static/", "_downloads/", "docs/gallery/")  # reports are pages of their own
+    apart = ("_static/", "_downloads/", "docs/gallery/")  # Reports are separate pages.
     return [
         document
         for document in every
@@ -88,5 +88,5 @@ def documents() -> list[Document]:
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether an address leads out of the site."""
+    """Return whether an address leads out of the site."""
     return bool(re.match(r"(?:[a-z]+:)?//", address))

@@ -60,7 +60,7 @@ def test_a_block_that_fails_warns_or_prints_something_else_fails_the_page(tmp_pa
         run(prints.format(2))
     part = "```python\nprint('before\\nx is  2,000 and', 3)\n```\n<!-- output: part -->\n```text\nx is {} and\n3\n```\n"
     run(part.format("2,010"))
-    with pytest.raises(AssertionError, match="shows what is not printed"):
+    with pytest.raises(AssertionError, match="shows text that was not printed"):
         run(part.format("2,300"))
     for wrong in ("x", "import warnings\nwarnings.warn('look')"):
         with pytest.raises(pytest.fail.Exception, match="line 2"):

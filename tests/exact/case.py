@@ -1,4 +1,4 @@
-"""A small posterior that quadrature knows, and what is compared with it."""
+"""A small posterior with a quadrature solution, and the quantities to compare with it."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Case:
     Attributes
     ----------
     name : str
-        Parametrisation and likelihood of a network, or what is inferred of another model.
+        Parametrisation and likelihood of a network, or the inferred quantity of another model.
     target : callable
         The posterior to sample, in one of the charts.
     charts : tuple of str
-        Words of the charts in which it can be sampled; the posterior of the values is the same in all.
+        Names of the charts in which it can be sampled; the posterior of the values is the same in all of them.
     size : int
-        Parameters, counting an angle for a unit vector of the plane.
+        Number of parameters; a unit vector in the plane counts as one angle.
     log_density : callable
         Log prior plus log likelihood of values (point,), in NumPy.
     place : callable
-        From coordinates to values and the log volume element.
+        Function from coordinates to values and the log volume element.
     axes : tuple of Axis
-        Of the coordinates.
+        Axes of the coordinates.
     labels : tuple of str
-        Names of the first two coordinates, which figures show.
+        Names of the first two coordinates, for figures.
     shown : callable
-        From values to these two coordinates.
+        Function from values to these two coordinates.
     predicted : callable
-        From values to what is compared beside the parameters: name to numbers (point,).
+        Function from values to the compared quantities other than parameters: name to numbers (point,).
     compared : tuple of str
         Variables whose entries are compared.
     """
@@ -63,5 +63,5 @@ class Case:
         return integrate(self.log_density, self.place, self.axes)
 
     def quantities(self, values: Values) -> dict[str, np.ndarray]:
-        """What is compared, at points or draws (point,): every parameter, and predictions."""
+        """Return the compared quantities at points or draws (point,): all parameters and predictions."""
         return entries({name: values[name] for name in self.compared}) | self.predicted(values)

@@ -14,5 +14,5 @@ ALL = NETWORKS + MIXTURES
 
 @cache
 def case(name: str) -> Case:
-    """The case of a name; what it has integrated stays with it."""
+    """Return the case with this name, which caches its integrals."""
     return {**networks.MAKERS, **mixtures.MAKERS}[name]()

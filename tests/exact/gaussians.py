@@ -1,7 +1,7 @@
-"""The best Gaussians of the unconstrained space, by quadrature of the ELBO: what ADVI looks for by noisy gradients.
+"""The best Gaussians in the unconstrained space, by quadrature of the ELBO. ADVI finds them by noisy gradients.
 
-With z = m + L e the ELBO of N(m, L L') is E[log p(z)] + log |L| + const, e standard normal; the expectation is taken by
-the trapezoidal rule in every e. Optima are found by L-BFGS from a given Gaussian, so that they are those of its basin.
+With z = m + L e the ELBO of N(m, L L') is E[log p(z)] + log |L| + const, e standard normal; the trapezoidal rule in
+every e computes the expectation. L-BFGS starts from a given Gaussian and finds the optimum in its basin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 REACH = 5.5
 STEPS = {1: (0.1, 0.05), 2: (0.25, 0.1), 3: (0.5, 0.25), 4: (0.8, 0.5)}
-"""By the number of parameters: steps of the rule while optimising, and for what is reported."""
+"""By the number of parameters: steps of the rule in optimisation, and for the reported value."""
 
 
 def _rule(size: int, step: float) -> tuple[np.ndarray, np.ndarray]:
@@ -28,9 +28,8 @@ def _rule(size: int, step: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_elbo(density: Any, loc: np.ndarray, scale: np.ndarray) -> float:
-    """ELBO in nats of the best Gaussian, from one whose scale is a diagonal (param,) or a triangle (param, param).
-
-    Mean field and full rank are told apart by it.
+    """Return the ELBO in nats of the best Gaussian, from a start with diagonal (param,) or triangular scale (param,
+    param). The shape of this scale selects mean field or full rank.
     """
     size, full = len(loc), scale.ndim == 2
     rows, columns = np.tril_indices(size, -1)

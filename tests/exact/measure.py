@@ -1,4 +1,4 @@
-"""How far draws are from the exact posterior, and on which side of the evidence a bound lies."""
+"""Measure distances of draws from the exact posterior, and bounds of the evidence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TAILS = (0.05, 0.95)
 LEAST_ESS = 100.0
 SYMMETRISED = "symmetrised-vi"
 MOST_ERRORS = 5.0
-"""Monte Carlo standard errors that a sampler may be away."""
+"""Largest allowed error of a sampler, in Monte Carlo standard errors."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One statistic of one quantity: found in draws, and exact."""
+    """One statistic of one quantity: its estimate from draws and its exact value."""
 
     quantity: str
     statistic: str
@@ -35,13 +35,13 @@ class Compared:
 
     @property
     def errors(self) -> float:
-        """The difference in Monte Carlo standard errors."""
+        """The difference between both in Monte Carlo standard errors."""
         return abs(self.found - self.exact) / self.mcse
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One quantity under an approximation: mean's error in exact sds, and spread to the exact one."""
+    """One quantity under an approximation: the error of its mean in exact sds, and the ratio of its sds."""
 
     quantity: str
     bias: float
@@ -49,7 +49,7 @@ class Difference:
 
 
 def quantities(case: Case, tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """What is compared, of draws (chain, draw)."""
+    """Return the compared quantities of draws (chain, draw)."""
     group = tree["posterior"]
     names = [name for name in case.exact.values if name in group]
     names += [name for name in ("W2", "b2") if name in group and name not in names]
@@ -62,7 +62,7 @@ def quantities(case: Case, tree: xr.DataTree) -> dict[str, np.ndarray]:
 
 
 def relabelled(tree: xr.DataTree, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Draws of the average over the symmetry, which was fitted: those of one labelling, each in one at random."""
+    """Return draws of the fitted average over the symmetry, made by relabelling each draw at random."""
     symmetry = from_json(tree.attrs["symmetry"])
     group = Group(symmetry, {n: value.shape[2:] for n, value in values.items()})
     lead = next(iter(values.values())).shape[:2]
@@ -70,7 +70,7 @@ def relabelled(tree: xr.DataTree, values: dict[str, np.ndarray]) -> dict[str, np
 
 
 def compare(case: Case, tree: xr.DataTree) -> Iterator[Compared]:
-    """Means and standard deviations of all quantities beside the exact ones."""
+    """Return the means and standard deviations of all quantities with their exact values."""
     exact, at_nodes = case.exact, case.quantities(case.exact.values)
     for name, draws in quantities(case, tree).items():
         of = at_nodes[name]
@@ -81,7 +81,7 @@ def compare(case: Case, tree: xr.DataTree) -> Iterator[Compared]:
 
 
 def least_ess(case: Case, tree: xr.DataTree) -> float:
-    """Least effective sample size: of the bulk and of the tails of every quantity."""
+    """Return the smallest bulk or tail ESS of all quantities."""
     found = quantities(case, tree).values()
     bulk = [float(arviz_stats.ess(draws)) for draws in found]
     tail = [float(arviz_stats.ess(draws, method="tail", prob=TAILS)) for draws in found]
@@ -89,7 +89,7 @@ def least_ess(case: Case, tree: xr.DataTree) -> float:
 
 
 def differences(case: Case, tree: xr.DataTree) -> list[Difference]:
-    """Every quantity under an approximation."""
+    """Return every quantity under an approximation."""
     exact, at_nodes = case.exact, case.quantities(case.exact.values)
     found = []
     for name, draws in quantities(case, tree).items():
@@ -99,7 +99,7 @@ def differences(case: Case, tree: xr.DataTree) -> list[Difference]:
 
 
 def bound(tree: xr.DataTree) -> tuple[float, float] | None:
-    """Lower bound of the log evidence and its Monte Carlo error, of methods whose density is normalised."""
+    """Return the lower bound of the log evidence and its Monte Carlo error, for methods with a normalised density."""
     method, engine = tree.attrs["method"], tree.attrs.get("engine")
     if method == "laplace":
         ratio = (tree["sample_stats"]["lp"] - tree["sample_stats"]["log_q"]).values.ravel()

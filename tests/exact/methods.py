@@ -1,4 +1,4 @@
-"""Every method on every case: which there are, with what settings, by one seed."""
+"""All combinations of methods and cases, with their settings and one seed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .cases import ALL, NETWORKS, case
 
 SEED = 20
 FEW = ("free-plane", "unit-inferred", "ordered-known", "correlation")
-"""Cases for methods that differ from another one only in the engine, and compile each case again."""
+"""Cases for methods that differ from another one only in the engine, because each case is compiled again."""
 SOME = (*FEW, "free-two-units", "free-classes", "skip-predicted", "simplex")
-"""Cases for methods that take long: each likelihood, each kind of constraint once."""
+"""Cases for slow methods, with each likelihood and each kind of constraint once."""
 SYMMETRIC = ("free-two-units", "simplex", "interval")
-"""Cases with parts that may change places."""
+"""Cases with interchangeable components."""
 
 Method = Callable[[Target], xr.DataTree]
 _CHAINS = {"chains": 4, "warmup": 1000, "draws": 2000}
@@ -29,7 +29,7 @@ _COMMON = {"seed": SEED, "predictive_mb": 0}
 
 
 def _starting[Settings: (ob.Nuts, ob.Hmc)](target: Target, settings: Settings) -> Settings:
-    """With skips a chain may start in a mode of next to no probability, and stay: it starts at an optimum."""
+    """Start at an optimum if the network has skips, since a chain may stay in a mode of negligible probability."""
     skips = target.is_network and target.model.network.skip
     return replace(settings, init="optimum") if skips else settings
 
@@ -72,7 +72,7 @@ SAMPLERS: dict[str, Method] = {
     "hmc stan": lambda t: _hmc(t, "stan"),
     "mclmc adjusted": lambda t: _mclmc(t, adjusted=True),
 }
-"""Methods whose draws are of the posterior, up to Monte Carlo error."""
+"""Methods whose draws come from the posterior, up to Monte Carlo error."""
 APPROXIMATIONS: dict[str, Method] = {
     "mean-field ADVI numpyro": lambda t: ob.infer(t, engine="numpyro", method=_ADVI, **_COMMON),
     "full-rank ADVI numpyro": lambda t: ob.infer(
@@ -89,17 +89,17 @@ APPROXIMATIONS: dict[str, Method] = {
     "distilled Gaussian": _distilled,
     "ensemble": _ensemble,
 }
-"""Methods that come near, by how much is the question."""
+"""Approximate methods, whose error the tests measure."""
 ON_SOME = ("mclmc adjusted", "mclmc unadjusted", "distilled Gaussian", "ensemble")
 ON_FEW = ("nuts nutpie", "hmc numpyro")
 FITTED = ("mean-field ADVI numpyro", "full-rank ADVI numpyro", "Laplace")
 EVERY_CHART = ("nuts numpyro", "nuts stan")
-"""Methods that run in every chart of a case; the others do in `unit-known`, and else in one without a seam."""
+"""Methods that run in every chart of a case; others do so only for `unit-known`, and else use one without a seam."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A method on a case, in one of its charts."""
+    """A method for a case in one of its charts."""
 
     case: str
     chart: str
@@ -107,16 +107,16 @@ class Job:
 
     @property
     def name(self) -> str:
-        """In words, and of its file."""
+        """The name of the combination, also of its file."""
         return f"{self.case}, {self.chart}, {self.method}"
 
     def run(self) -> xr.DataTree:
-        """The posterior that the method gives."""
+        """Return the posterior by this method."""
         return (SAMPLERS | APPROXIMATIONS)[self.method](case(self.case).target(self.chart))
 
 
 def jobs(methods: Iterable[str]) -> Iterator[Job]:
-    """What is run of some methods."""
+    """Return the combinations to run for some methods."""
     for name in ALL:
         charts = case(name).charts
         one = charts[1:2] or charts
@@ -127,12 +127,12 @@ def jobs(methods: Iterable[str]) -> Iterator[Job]:
 
 
 def applies(method: str, name: str) -> bool:
-    """Whether a method is run on a case."""
+    """Return whether a method runs on a case."""
     if (method in ON_FEW and name not in FEW) or (method in ON_SOME and name not in SOME):
         return False
     if method == "symmetrised VI":
         return name in SYMMETRIC
-    if method == "distilled Gaussian":  # networks with free weights and biases, no more
+    if method == "distilled Gaussian":  # Only networks with free weights and biases.
         return name.startswith(("free", "skip"))
     if method.endswith("stan") or method in ("Pathfinder", "ensemble"):
         return name in NETWORKS

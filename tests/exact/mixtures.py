@@ -1,7 +1,7 @@
-"""Small models that are no networks, one for each kind of constraint: simplex, interval, ordered, Cholesky factor.
+"""Small models other than networks, one per kind of constraint: simplex, interval, ordered, Cholesky factor.
 
-Mixtures y ~ theta_1 N(mu_1, 1) + theta_2 N(mu_2, 1), mu ~ N(0, 2^2), weights ~ Beta(2, 2); proportions with a
-Dirichlet prior, whose posterior is known in closed form too; and a correlation with a common standard deviation.
+Mixtures y ~ theta_1 N(mu_1, 1) + theta_2 N(mu_2, 1), mu ~ N(0, 2^2), weights ~ Beta(2, 2); proportions with a Dirichlet
+prior, whose posterior also has a closed form; and a correlation with a common standard deviation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHARE = Axis((0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1))
 
 
 def _log_mixture(mu: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Log density of the data at points, of a mixture's means (point, 2) and its first weight (point,)."""
+    """Return the log density of the data at means (point, 2) and the first weight (point,) of a mixture."""
     parts = [
         np.log(weight)[:, None] + log_normal(Y, mu[:, [k]], 1.0)
         for k, weight in enumerate((share, 1 - share))
@@ -144,7 +144,7 @@ def _correlation() -> Case:
     def log_density(values: Values) -> np.ndarray:
         rho, tau = values["L"][:, 1, 0], values["tau"]
         prior = math.log(0.75) + np.log1p(-(rho**2)) + math.log(2) + log_normal(tau, 0, 2.0)
-        given = rho[:, None] * PAIRS[:, 0]  # the mean of the second, given the first
+        given = rho[:, None] * PAIRS[:, 0]  # The mean of the second, given the first.
         sd = (tau * np.sqrt(1 - rho**2))[:, None]
         return prior + (
             log_normal(PAIRS[:, 0], 0, tau[:, None]) + log_normal(PAIRS[:, 1], given, sd)

@@ -1,4 +1,4 @@
-"""Networks of two to four parameters (and one of seven), each with the grid on which its posterior is known.
+"""Networks with two to four parameters (one has seven), each with the grid on which its posterior is known.
 
 | weights, biases   | known noise          | inferred noise | predicted noise | classes     |
 | ----------------- | -------------------- | -------------- | --------------- | ----------- |
@@ -8,10 +8,10 @@
 | ordered           | 1-2-sum: 4           | 5              | 10              | 10          |
 | unit norm, ordered | 2-2-1: 7, of which 3 in closed form | 8 | 10 | 10 |
 
-Sizes with the number of parameters. Unit norms are sampled in three charts, `givens`, `givens_seamless` and
-`unit_vector`; the posterior of the weights is one. To order biases takes two units, each with a weight and a bias: four
-parameters where the readout is the plain sum, more where it has weights, as all other likelihoods of more than one
-number need, and units whose weights have norm 1.
+The table has sizes with numbers of parameters. Unit norms are sampled in three charts, `givens`, `givens_seamless` and
+`unit_vector`, which have the same posterior of the weights. Ordered biases need two units, each with a weight and a
+bias. If the output is the plain sum of units, there are four parameters. Output weights add more; likelihoods with
+several outputs, and unit-norm weights, need them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LIKELIHOODS = {
     "predicted": (Gaussian(noise_sd="predicted"), 1),
     "classes": (Categorical(), 2),
 }
-"""Likelihood and outputs, by the word in a case's name."""
+"""Likelihood and number of outputs, by the word in the name of a case."""
 ERRORS = np.array([0.31, -0.52, 0.13, 0.44, -0.29, -0.61, 0.57, -0.08])
 LINE = np.array([-1.6, -0.8, -0.3, 0.4, 0.7, 0.9, 1.2, 1.7])[:, None]
 ANGLES = np.array([0.1, 0.6, 1.1, 1.7, -0.4, 2.9, -2.0, -1.1])
@@ -53,7 +53,7 @@ NEW = np.array([[0.8, 0.4]])
 def _case(
     name: str, model: BayesianNetwork, x: np.ndarray, y: np.ndarray, new: np.ndarray, **grid: Any
 ) -> Case:
-    """The case of a network; `new` (1, in) is an input at which predictions are compared."""
+    """Return the case of a network; predictions are compared at the input `new` (1, in)."""
     net, norms = model.network, model.parametrisation.unit_norm
 
     def target(chart: str) -> NetworkTarget:
@@ -90,14 +90,14 @@ def _network(
 
 
 def _data(likelihood: str, mean: np.ndarray) -> np.ndarray:
-    """Targets about a mean, or classes by it."""
+    """Draw targets around a mean, or classes from it."""
     if likelihood == "classes":
         return (mean + ERRORS > 0.8).astype(int)
     return (mean + 0.5 * ERRORS / ERRORS.std())[:, None]
 
 
 def _last_layer(model: BayesianNetwork, numbers: tuple[np.ndarray, ...]) -> Values:
-    """Weights of the last layer, and the noise where it is inferred, from coordinates."""
+    """Return the weights of the last layer, and the noise if it is inferred, from coordinates."""
     noise = {"sigma": numbers[-1]} if model.infers_noise else {}
     weights = np.stack(numbers[: len(numbers) - model.infers_noise], axis=1)
     return {"W2": weights[:, None, :], **noise}
@@ -117,7 +117,7 @@ def _one_input(likelihood: str, skip: str | None = None) -> Case:
 
     teacher = 1.2 * np.maximum(LINE[:, 0], 0)
     axes = (WEIGHT, *_last_axes(model))
-    if skip:  # what the activation acts on is x (O + W1), of which 0 is an edge too
+    if skip:  # The activation has the argument x (O + W1), so 0 is an edge too.
         kink = -float(model.network.skip_matrices()[0][0, 0])
         axes = (axis(-6, 6, 12, kinks=[kink], order=10), *axes[1:])
         teacher = teacher / 2 + 0.8 * LINE[:, 0]
@@ -135,12 +135,12 @@ def _one_input(likelihood: str, skip: str | None = None) -> Case:
 
 
 def plane_data(likelihood: str) -> np.ndarray:
-    """Targets of the teacher 1.5 relu(x . d), d the unit vector in the middle of the first quadrant."""
+    """Return the targets of the teacher 1.5 relu(x . d), where d is the diagonal unit vector of the first quadrant."""
     return _data(likelihood, 1.5 * np.maximum(PLANE @ DIRECTION, 0))
 
 
 def _kink_angles() -> np.ndarray:
-    """Angles of unit vectors of the plane that are at right angles to an input."""
+    """Return the angles of unit vectors in the plane that are orthogonal to an input."""
     at = np.concatenate([ANGLES + math.pi / 2, ANGLES - math.pi / 2])
     return (at + math.pi) % (2 * math.pi) - math.pi
 
@@ -149,12 +149,12 @@ ANGLE = axis(-math.pi, math.pi, 12, kinks=_kink_angles(), order=6)
 
 
 def on_circle(*angles: np.ndarray) -> np.ndarray:
-    """Unit columns (point, 2, hidden) of angles."""
+    """Return the unit columns (point, 2, hidden) with these angles."""
     return np.stack([np.stack([np.cos(t), np.sin(t)], axis=1) for t in angles], axis=2)
 
 
 def angle(values: Values, unit: int = 0) -> np.ndarray:
-    """The longitude of a unit's incoming weights."""
+    """Return the longitude of a unit's incoming weights."""
     return np.arctan2(values["W1"][:, 1, unit], values["W1"][:, 0, unit])
 
 
@@ -180,7 +180,7 @@ def _unit_norm(likelihood: str) -> Case:
 
 
 def _hyperbola() -> Case:
-    """2-1-1 with free weights: the data of `unit-known`, by radius and longitude of the incoming weights."""
+    """Return 2-1-1 with free weights and the data of `unit-known`, in radius and longitude of incoming weights."""
 
     def place(
         longitude: np.ndarray, last: np.ndarray, radius: np.ndarray
@@ -202,7 +202,7 @@ def _hyperbola() -> Case:
 
 
 def _two_units() -> Case:
-    """f(x) = relu(w1 x) + relu(w2 x), whose two units may change places."""
+    """Return the case of f(x) = relu(w1 x) + relu(w2 x), whose two units are interchangeable."""
     streams = [np.random.default_rng(one) for one in np.random.SeedSequence(0).spawn(4)[2:]]
     x, error = (stream.standard_normal((20, 1)) for stream in streams)
     model = BayesianNetwork(
@@ -222,7 +222,7 @@ def _two_units() -> Case:
 
 
 def _ordered() -> Case:
-    """f(x) = tanh(w1 x + b1) + tanh(w2 x + b2) with b1 < b2, by b1 and b2 - b1."""
+    """Return the case of f(x) = tanh(w1 x + b1) + tanh(w2 x + b2), b1 < b2, with the coordinates b1 and b2 - b1."""
     model = _network(
         "known", 1, ("free", "ordered"), hidden=(2,), activation="tanh", biases=True, readout="sum"
     )
@@ -248,7 +248,7 @@ def _ordered() -> Case:
 
 
 def _unit_norm_ordered() -> Case:
-    """2-2-1 with biases, unit norms and ordered biases; the last layer is integrated in closed form."""
+    """Return 2-2-1 with unit norms and ordered biases; the last layer is integrated in closed form."""
     model = _network("known", 2, ("givens", "ordered"), hidden=(2,), biases=True)
     y = plane_data("known")
 

@@ -1,6 +1,6 @@
-"""The densities of networks and of small mixtures once more, in plain NumPy, for many points at once.
+"""Independent densities of networks and small mixtures in plain NumPy, for many points at once.
 
-Nothing of `onebasin` evaluates here: of a `BayesianNetwork` only its settings are read. With layer one affine,
+No code of `onebasin` is evaluated here; only the settings of a `BayesianNetwork` are read. With layer one affine,
 
     h = x O1 + x W1 + b1,    output = h O2 + f(h) W2 + b2,    or the sum of f(h) over units.
 
@@ -23,7 +23,7 @@ ACTIVATIONS = {"relu": lambda z: np.maximum(z, 0), "tanh": np.tanh}
 
 
 def outputs(model: BayesianNetwork, values: Values, x: np.ndarray) -> np.ndarray:
-    """What a network with one hidden layer gives, (point, obs, head)."""
+    """Return the outputs (point, obs, head) of a network with one hidden layer."""
     network = model.network
     f, skips = ACTIVATIONS[network.activation], network.skip_matrices()
     hidden = np.einsum("oi,pih->poh", x, values["W1"])
@@ -40,7 +40,7 @@ def outputs(model: BayesianNetwork, values: Values, x: np.ndarray) -> np.ndarray
 
 
 def predictions(model: BayesianNetwork, values: Values, x: np.ndarray) -> dict[str, np.ndarray]:
-    """What is predicted at inputs: mean and, where it is predicted, noise; or the last class's probability."""
+    """Return predictions at inputs: the mean and any predicted noise, or the probability of the last class."""
     out = outputs(model, values, x)
     if model.is_classifier:
         return {"probability": softmax(out, axis=-1)[..., -1]}
@@ -51,14 +51,14 @@ def predictions(model: BayesianNetwork, values: Values, x: np.ndarray) -> dict[s
 
 
 def log_joint(model: BayesianNetwork, values: Values, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Log prior plus log likelihood at points (point,); nothing is dropped."""
+    """Return log prior plus log likelihood at points (point,) with all constants."""
     return log_prior(model, values) + log_likelihood(model, values, x, y)
 
 
 def log_likelihood(
     model: BayesianNetwork, values: Values, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """Log likelihood of all data."""
+    """Return the log likelihood of all data."""
     if model.is_classifier:
         each = log_softmax(outputs(model, values, x), axis=-1)
         return each[:, np.arange(len(y)), y].sum(-1)
@@ -70,7 +70,7 @@ def log_likelihood(
 
 
 def log_prior(model: BayesianNetwork, values: Values) -> np.ndarray:
-    """Log prior density, by area where weights are unit vectors of the plane."""
+    """Return the log prior density, which is relative to arc length for unit vectors in the plane."""
     total = np.zeros(len(values["W1"]))
     ways, prior = model.parametrisation, model.prior
     for name, value in values.items():
@@ -88,12 +88,12 @@ def log_prior(model: BayesianNetwork, values: Values) -> np.ndarray:
 
 
 def log_normal(y: np.ndarray, mean: np.ndarray | float, sd: np.ndarray | float) -> np.ndarray:
-    """Log density of a normal distribution."""
+    """Return the log density of a normal distribution."""
     return -0.5 * ((y - mean) / sd) ** 2 - np.log(sd) - 0.5 * LOG_2PI
 
 
 def log_evidence_of_last_layer(features: np.ndarray, y: np.ndarray, noise_sd: float) -> np.ndarray:
-    """Log density of y given features (point, obs, feature), with the N(0, 1) weights of the last layer integrated."""
+    """Return the log density of y given features (point, obs, feature), with N(0, 1) output weights integrated out."""
     num_obs, size = features.shape[1:]
     scaled = features / noise_sd
     precision = np.eye(size) + np.swapaxes(scaled, -1, -2) @ scaled

@@ -1,8 +1,8 @@
 """Posteriors of a few parameters by quadrature: evidence, moments, quantiles, marginals.
 
-Convention: a posterior is known at the nodes of a tensor grid over coordinates, whatever these are (weights, angles, a
-radius), by Gauss and Legendre's rule on panels. Edges of panels lie where the log density has kinks, so that the rule
-sees smooth functions only. `Exact.error` is by how much the log evidence moves under a rule of a lower order.
+A posterior is evaluated at the nodes of a tensor grid over coordinates, such as weights, angles or a radius, with
+Gauss-Legendre rules on panels. Panels have edges at the kinks of the log density, so the integrand is smooth on each
+panel. `Exact.error` is the change in log evidence under a rule of lower order.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ import numpy as np
 from scipy.special import logsumexp
 
 Values = dict[str, np.ndarray]
-"""Value of every variable at points: name to array (point, ...)."""
+"""Values of every variable at points, as a map from names to arrays (point, ...)."""
 Place = Callable[..., tuple[Values, np.ndarray]]
-"""From coordinates, each (point,), to values and the log of the volume element."""
+"""Function from coordinates, each (point,), to values and the log of the volume element."""
 
 LEAST = 1e-13
-"""Probability of a node below which its values are not kept."""
+"""The values of nodes with less probability than this are dropped."""
 TOGETHER = 200_000
-"""Nodes that are evaluated at a time."""
+"""Number of nodes to evaluate at a time."""
 COARSER = 1
-"""Nodes of a panel that the rule of comparison has less."""
+"""Number of nodes per panel by which the rule for comparison is smaller."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One coordinate of a grid: the edges of its panels, and the nodes of each."""
+    """One coordinate of a grid: the edges of its panels and the number of nodes per panel."""
 
     edges: tuple[float, ...]
     order: int = 8
 
     def rule(self, fewer: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights, with `fewer` nodes a panel."""
+        """Return nodes and weights, with `fewer` nodes less per panel."""
         node, weight = np.polynomial.legendre.leggauss(self.order - fewer)
         edges = np.asarray(self.edges)
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
@@ -45,7 +45,7 @@ class Axis:
 def axis(
     lower: float, upper: float, panels: int, *, kinks: Iterable[float] = (), order: int = 8
 ) -> Axis:
-    """Equal panels, cut at kinks too."""
+    """Make equal panels with additional edges at kinks."""
     inside = [kink for kink in kinks if lower < kink < upper]
     edges = np.sort([*np.linspace(lower, upper, panels + 1), *inside])
     apart = np.concatenate([[True], np.diff(edges) > 1e-9])
@@ -59,15 +59,15 @@ class Exact:
     Attributes
     ----------
     nodes, weights : tuple of array
-        Of each axis.
+        Nodes and weights of each axis.
     all_mass : array
-        Probability of every node, an axis a coordinate.
+        Probability of every node, with one axis per coordinate.
     values : dict
-        Variable to its value (node, ...) at the nodes that matter.
+        Values (node, ...) by variable, at the nodes with noticeable mass.
     mass : array (node,)
-        Their probabilities, which add up to 1.
+        Probabilities of these nodes, which add up to 1.
     log_evidence, error : float
-        In nats; the error by a rule of a lower order.
+        In nats; the error comes from a rule of lower order.
     """
 
     nodes: tuple[np.ndarray, ...]
@@ -79,17 +79,17 @@ class Exact:
     error: float
 
     def mean(self, of: np.ndarray) -> float:
-        """Posterior mean of a quantity, given at the nodes."""
+        """Return the posterior mean of a quantity from its values at the nodes."""
         return float(self.mass @ of)
 
     def sd(self, of: np.ndarray) -> float:
-        """Posterior standard deviation."""
+        """Return the posterior standard deviation of a quantity."""
         return float(np.sqrt(self.mass @ (of - self.mean(of)) ** 2))
 
     def quantiles(
         self, of: np.ndarray, probabilities: Sequence[float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior quantiles, half of a node's mass below it; and the grid's step there, to which they are known."""
+        """Return posterior quantiles, with half of a node's mass below it, and their accuracy, the local grid step."""
         value, place = np.unique(of, return_inverse=True)
         mass = np.bincount(place.ravel(), weights=self.mass)
         below = np.cumsum(mass) - mass / 2
@@ -97,7 +97,7 @@ class Exact:
         return np.interp(probabilities, below, value), value[high] - value[high - 1]
 
     def marginal(self, first: int, second: int) -> np.ndarray:
-        """Joint density of two coordinates at their nodes."""
+        """Return the joint density of two coordinates at their nodes."""
         low, high = sorted((first, second))
         others = tuple(i for i in range(self.all_mass.ndim) if i not in (low, high))
         area = np.outer(self.weights[low], self.weights[high])
@@ -129,7 +129,7 @@ def integrate(
 def _evaluate(
     log_density: Callable[[Values], np.ndarray], place: Place, axes: Sequence[Axis], fewer: int
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], Values, np.ndarray]:
-    """Nodes and weights of the axes; values and log masses of the grid."""
+    """Return nodes and weights of the axes, and values and log masses on the grid."""
     nodes, weights = zip(*(a.rule(fewer) for a in axes), strict=True)
     grid = [c.ravel() for c in np.meshgrid(*nodes, indexing="ij")]
     log_weight = reduce(np.add.outer, [np.log(w) for w in weights]).ravel()
@@ -142,7 +142,7 @@ def _evaluate(
 
 
 def entries(values: Mapping[str, np.ndarray], leading: int = 1) -> dict[str, np.ndarray]:
-    """Every entry of every variable under its name, such as ``W1[0, 1]``, without those that never change."""
+    """Return every entry that is not constant by its name, such as ``W1[0, 1]``."""
     found = {}
     for name, value in values.items():
         for index in np.ndindex(value.shape[leading:]):

@@ -1,7 +1,6 @@
-"""Plant every fault and see that tests catch it: `python -m tests.faults [--only NAME ...] [--workers N]`.
+"""Insert every known fault and check that tests catch it: `python -m tests.faults [--only NAME ...] [--workers N]`.
 
-A run that was stopped goes on where it was: a fault that was caught is not tried again until the sources, its tests or
-the fault change.
+An interrupted run resumes: a caught fault is not tried again until the sources, its tests or the fault change.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def main(words: list[str] | None = None) -> int:
     """Run the command; return its exit code, 1 if a fault is missed or stale."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names or patterns of faults")
-    parser.add_argument("--workers", type=int, default=1, help="faults tried at once (default 1)")
+    parser.add_argument("--workers", type=int, default=1, help="faults to try at once (default 1)")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the outcomes to a file")
     parser.add_argument("--again", action="store_true", help="try faults that were caught, too")
     args = parser.parse_args(words)

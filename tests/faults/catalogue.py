@@ -1,4 +1,4 @@
-"""The faults to plant, read from the tables beside this file, and the sources in which they are planted."""
+"""The faults to insert, which are read from the tables in this folder, and the sources that they change."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ SUFFIXES = (".py", ".pyi", ".stan", ".stanfunctions", ".cpp", ".hpp", ".c", ".ht
 
 @dataclass(frozen=True)
 class Fault:
-    """One change of the sources, and the tests that must fail with it.
+    """A change of the sources, and the tests that must fail with it.
 
     Attributes
     ----------
     name : str
-        A short name, given to `--only`.
+        Short name, for `--only`.
     kind : str
         One of `KINDS`.
     what : str
-        The mistake, in a sentence.
+        The mistake in one sentence.
     line : str
-        Text that occurs exactly once in all sources. The file is found by it, and not named.
+        Text that occurs exactly once in all sources and thereby identifies the file.
     planted : str
-        The text in its place.
+        Text that replaces it.
     tests : tuple of str
         Files or node ids of pytest, the fastest that catch the fault.
     """
@@ -71,7 +71,7 @@ def faults() -> tuple[Fault, ...]:
 
 
 def sources(root: Path = ROOT) -> dict[Path, str]:
-    """Read every source file of the package, under its own path and not that of a link to it."""
+    """Read every source file of the package, by its real path rather than the path of a link."""
     found: dict[Path, str] = {}
     for folder, _, names in os.walk(root / "onebasin", followlinks=True):
         for name in names:
@@ -82,5 +82,5 @@ def sources(root: Path = ROOT) -> dict[Path, str]:
 
 
 def holders(fault: Fault, texts: dict[Path, str]) -> list[Path]:
-    """Return the files that hold the fault's line, each as often as it does."""
+    """Return the files that contain the fault's line, once per occurrence."""
     return [path for path, text in texts.items() for _ in range(text.count(fault.line))]

@@ -1,4 +1,4 @@
-"""Plant faults in a copy of the repository, and run the tests that must fail."""
+"""Insert faults into a copy of the repository, and run the tests that must fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from .catalogue import ROOT, Fault, holders, sources
 
 TIMEOUT = 1800.0
-"""Seconds after which a fault's tests are stopped."""
+"""Time limit in seconds for the tests of a fault."""
 
 _FIRST_STAMP = 1_000_000_000
 _SHOWN = 3000
@@ -27,18 +27,18 @@ _SHOWN = 3000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests of one fault said.
+    """Outcome of the tests for one fault.
 
     Attributes
     ----------
     name : str
-        The fault's.
+        Name of the fault.
     result : str
         ``caught``, ``MISSED``, ``stale`` (the line does not occur exactly once) or ``broken`` (the tests did not run).
     seconds : float
-        How long its tests took.
+        Duration of its tests.
     said : str
-        The end of what pytest printed, or why the fault is stale.
+        The end of pytest's output, or the reason why the fault is stale.
     """
 
     name: str
@@ -48,18 +48,18 @@ class Outcome:
 
 
 def listed() -> list[str]:
-    """List the repository's files, those not yet committed too."""
+    """List the files of the repository, including uncommitted ones."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in done.stdout.splitlines() if os.path.lexists(ROOT / name)]
 
 
 class Copy:
-    """A copy of the repository, with one fault in it at a time."""
+    """A copy of the repository that contains one fault at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Bytecode is found by a file's size and second: no two states of a file may share both.
+        # Python identifies bytecode by the size and second of a file, so no two states of a file may share both.
         self._stamps = itertools.count(_FIRST_STAMP)
         for name in listed():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -68,12 +68,12 @@ class Copy:
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
-        """Plant a fault, and take it out again.
+        """Insert a fault, and remove it at the end.
 
         Raises
         ------
         LookupError
-            If its line does not occur exactly once.
+            If the fault's line does not occur exactly once.
         """
         found = holders(fault, self._texts)
         if len(found) != 1:
@@ -91,7 +91,7 @@ class Copy:
         os.utime(path, (stamp, stamp))
 
     def run(self, tests: Iterable[str], *options: str) -> subprocess.CompletedProcess[str]:
-        """Run pytest in the copy; a run that takes too long ends with the code -1."""
+        """Run pytest in the copy; return the code -1 if it exceeds its time limit."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         try:
             return subprocess.run(
@@ -109,21 +109,21 @@ class Copy:
 
 
 def try_fault(copy: Copy, fault: Fault) -> Outcome:
-    """Plant a fault, run its tests, and take it out."""
+    """Insert a fault, run its tests, and remove it."""
     started = time.perf_counter()
     try:
         with copy.planted(fault):
             done = copy.run(fault.tests, "-x")
     except LookupError as error:
         return Outcome(fault.name, "stale", 0.0, str(error))
-    # 1 says that tests ran and one failed; with any other code the fault was not seen by a test.
+    # Code 1 means that tests ran and one failed. With any other code, no test detected the fault.
     result = {0: "MISSED", 1: "caught"}.get(done.returncode, "broken")
     said = "" if result == "caught" else (done.stdout + done.stderr)[-_SHOWN:]
     return Outcome(fault.name, result, time.perf_counter() - started, said)
 
 
 def failing_without(copy: Copy, tests: Iterable[str]) -> list[str]:
-    """Run tests without any fault; return the ids of those that fail, or what pytest says if it cannot run them."""
+    """Run tests without a fault; return the ids of failing tests, or pytest's message if it cannot run them."""
     wanted = sorted(set(tests))
     if not wanted:
         return []
@@ -143,7 +143,7 @@ def _digest_of_sources() -> bytes:
 
 
 def key_of(fault: Fault) -> str:
-    """Hash what an outcome depends on: the fault, all sources, and the files of its tests."""
+    """Hash everything that an outcome depends on: the fault, all sources, and the files of its tests."""
     digest = hashlib.sha256(repr(fault).encode() + _digest_of_sources())
     for test in fault.tests:
         path = ROOT / test.partition("::")[0]

@@ -1,4 +1,4 @@
-"""Run many faults, some at a time; keep what is done, and report."""
+"""Run many faults in parallel, store the outcomes, and report them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Say = Callable[[str], None]
 
 
 class FailsWithoutFault(Exception):
-    """Tests of faults that fail in sound sources too; the message names them."""
+    """Raised if tests of faults fail without any fault; the message names these tests."""
 
 
 def _kept(path: Path | None) -> dict[str, dict[str, object]]:
-    """Read the outcomes of faults that were caught; others are tried again."""
+    """Read the outcomes of caught faults; all others are tried again."""
     if path is None or not path.exists():
         return {}
     found: dict[str, dict[str, object]] = json.loads(path.read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def _kept(path: Path | None) -> dict[str, dict[str, object]]:
 
 
 def _keep(path: Path, fault: Fault, outcome: Outcome) -> None:
-    """Add an outcome to the file, to which another run may have written meanwhile."""
+    """Add an outcome to the file, which another run may have changed in the meantime."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(_kept(path) | {key_of(fault): asdict(outcome)}, indent=1), "utf-8")
@@ -45,23 +45,23 @@ def _keep(path: Path, fault: Fault, outcome: Outcome) -> None:
 def run(
     chosen: Sequence[Fault], *, workers: int, say: Say = print, kept: Path | None = KEPT
 ) -> list[Outcome]:
-    """Try faults, and say what came out.
+    """Try faults and report the outcomes.
 
     Parameters
     ----------
     chosen : sequence of Fault
-        The faults.
+        Faults to try.
     workers : int
-        How many are tried at once, each in a copy of its own.
+        Number of faults to try at once, each in a separate copy.
     say : callable
-        Takes every line of the report.
+        Function that receives every line of the report.
     kept : Path, optional
-        The file of outcomes that are not tried again; None to try all.
+        File with the outcomes of faults to skip; None to try all.
 
     Returns
     -------
     list of Outcome
-        One a fault, in their order.
+        One outcome per fault, in the order of the faults.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def _tried(faults: Sequence[Fault], folder: Path, workers: int, say: Say) -> Ite
         say(f"{sum(map(len, shares))} tests or files of tests run without a fault first")
         failing = [name for found in pool.map(in_a_copy(failing_without), shares) for name in found]
         if failing:
-            # Else a broken test would catch everything.
+            # Otherwise a broken test would seem to catch every fault.
             raise FailsWithoutFault("these fail without a fault:\n" + "\n".join(failing))
         futures = [pool.submit(in_a_copy(try_fault), fault) for fault in faults]
         try:
@@ -119,7 +119,7 @@ def _tried(faults: Sequence[Fault], folder: Path, workers: int, say: Say) -> Ite
 
 
 def _shares(faults: Sequence[Fault], workers: int) -> list[list[str]]:
-    """Deal the tests of faults out to workers, a file at a time."""
+    """Distribute the tests of faults to workers, one file at a time."""
     files: dict[str, set[str]] = {}
     for test in (test for fault in faults for test in fault.tests):
         files.setdefault(test.partition("::")[0], set()).add(test)
@@ -135,7 +135,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """Count the outcomes in a line, and name the faults that were not caught."""
+    """Return a line with counts of the outcomes and the names of faults that were not caught."""
     counts = Counter(outcome.result for outcome in outcomes)
     seconds = sum(outcome.seconds for outcome in outcomes)
     line = ", ".join(f"{number} {result}" for result, number in sorted(counts.items()))
@@ -146,7 +146,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def record(path: Path, outcomes: Sequence[Outcome]) -> None:
-    """Write outcomes with the commit to a file, a line each; lines of other faults stay."""
+    """Write the outcomes with the commit to a file, one per line; lines of other faults stay."""
     found: dict[str, str] = {}
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Compiling a Stan program sets CMDSTAN for the process; a test undoes it."""
+"""Undo what compiling a Stan program does to the process: it sets CMDSTAN."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def keep_environment() -> Iterator[None]:
-    """Compiling a Stan program sets CMDSTAN for the process; undo it."""
+    """Restore CMDSTAN, which compiling a Stan program sets for the process."""
     before = os.environ.get("CMDSTAN")
     yield
     if before is None:

@@ -1,4 +1,4 @@
-"""Every method of the registry in a small run, on targets that all of them take: what the conformance tests run."""
+"""Small runs of every method in the registry, on targets that suit all of them, for the conformance tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,25 +33,25 @@ EVERY_POSTERIORS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A small run of a method, and what its posterior has beyond every posterior's."""
+    """A small run of a method, and the additional content of its posterior."""
 
-    name: str  # in the registry
+    name: str  # Name in the registry.
     settings: Mapping[str, Any]
     engines: tuple[str, ...] = ("numpyro",)
-    """Those that run it here; methods that move by JAX on a Stan program are in `test_stan_by_jax.py`."""
+    """Engines that run it here; `test_stan_by_jax.py` tests methods that use JAX for a Stan program."""
     several: str = ""
-    """Setting that says how many independent chains, fits or members there are, if there are several."""
-    axis: str = "chain"  # along which these lie
+    """The setting for the number of independent chains, fits or members; empty if there is only one."""
+    axis: str = "chain"  # The axis of these chains, fits or members.
     statistics: frozenset[str] = FIT
     groups: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset({"gradient_evaluations"})
-    fit: frozenset[str] = frozenset()  # in the group `variational`
-    recorded: str = ""  # the attribute `method`, where that is not the name
-    gradients: int = 1  # of a step of a chain
+    fit: frozenset[str] = frozenset()  # In the group `variational`.
+    recorded: str = ""  # The attribute `method`, if it differs from `name`.
+    gradients: int = 1  # Gradients per step of a chain.
 
     @property
     def kind(self) -> type[Method]:
-        """The method's class."""
+        """The class of the method."""
         return METHODS[self.name]
 
 
@@ -151,14 +151,14 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Case:
-    """A method on one of its engines."""
+    """A method with one of its engines."""
 
     method: Example
     engine: str
 
     @property
     def by_stan(self) -> bool:
-        """True if the engine runs a Stan program, a process a run."""
+        """Whether the engine runs a Stan program, with one process per run."""
         return self.engine in ("stanli", "cmdstan")
 
     def __str__(self) -> str:
@@ -166,9 +166,9 @@ class Case:
 
 
 def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.DataTree:
-    """Infer; arguments with the names of the method's fields are fields.
+    """Run the method; arguments with the names of its fields set these fields.
 
-    Predictions, and the check of the symmetry, where they are asked for alone.
+    By default, skip predictions and the check of the symmetry.
     """
     arguments = {"predictive_mb": 0.0, "check_symmetry": False} | arguments
     fields = {
@@ -179,13 +179,13 @@ def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.Dat
 
 
 def made(example: Example, **own: Any) -> Method:
-    """Make the method of an example, with other values of some fields."""
+    """Make the method of an example with different values of some fields."""
     return example.kind(**{**example.settings, **own})
 
 
 @cache
 def pair(weights: tuple[float, float] = (1.0, 1.0)) -> Target:
-    """A weighted sum of two means, which are interchangeable where their weights are equal."""
+    """Return a model of a weighted sum of two means, which are interchangeable if their weights are equal."""
 
     def model(y: Any) -> None:
         mu = numpyro.sample("mu", dist.Normal(0, 2).expand([2]).to_event(1))
@@ -198,7 +198,7 @@ def pair(weights: tuple[float, float] = (1.0, 1.0)) -> Target:
 
 @cache
 def stan_mixture(*variables: str) -> Target:
-    """The program of other tests too, interchangeable in weight, mu and sigma together."""
+    """Return the program that other tests use too, whose components are interchangeable in weight, mu and sigma."""
     block = Exchangeable(dict.fromkeys(variables or ("weight", "mu", "sigma"), 0))
     data = {"N": len(Y), "K": 2, "y": Y}
     return ob.stan_program(FREE_MIXTURE, data, symmetry=(block,), name="mixture")
@@ -226,7 +226,7 @@ CASES = [Case(example, engine) for example in EXAMPLES for engine in example.eng
 
 
 COSTLY = ("modes", "symmetrised", "mclmc", "ensemble")
-"""Methods whose compilation takes seconds: laws for which they run again are left to `make test-all`."""
+"""Methods whose compilation takes seconds. Only `make test-all` tests laws that need another run of them."""
 
 
 def parametrised(cases: list[Case], *, runs_again: bool = False) -> pytest.MarkDecorator:

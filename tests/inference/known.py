@@ -1,4 +1,4 @@
-"""Targets with known answers, and the check that a Monte Carlo mean is right."""
+"""Targets with known answers, and a check of Monte Carlo means."""
 
 from pathlib import Path
 
@@ -21,8 +21,8 @@ SHAPE, RATE = 3.0, 2.0
 def _model() -> None:
     """A correlated Gaussian and a skewed positive variable.
 
-    Its arrays have the precision of the block already: JAX 0.12 may leave NumPy's doubles as they are in a block of
-    single precision, while another thread works in double precision.
+    Its arrays already have the precision of the block. JAX 0.12 may keep NumPy's doubles in a block of single precision
+    while another thread works in double precision.
     """
     dtype = jnp.result_type(float)
     numpyro.sample("x", dist.MultivariateNormal(MEAN.astype(dtype), COVARIANCE.astype(dtype)))
@@ -30,7 +30,7 @@ def _model() -> None:
 
 
 def known_target(engine: str) -> Target:
-    """x ~ N(MEAN, COVARIANCE) and tau ~ Gamma(SHAPE, RATE), in one engine."""
+    """Return the target x ~ N(MEAN, COVARIANCE), tau ~ Gamma(SHAPE, RATE) for one engine."""
     if engine == "numpyro":
         return Target("known", numpyro_model=_model)
     data = {"mu": MEAN, "Sigma": COVARIANCE, "shape": SHAPE, "rate": RATE}
@@ -38,7 +38,7 @@ def known_target(engine: str) -> Target:
 
 
 def linear_target(num_obs: int = 40) -> NetworkTarget:
-    """Linear regression with known noise, as a network: one identity unit, summed; N(0, 1) is the decay."""
+    """Return linear regression with known noise as a network: the sum of one identity unit, with prior N(0, 1)."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(num_obs, 2))
     y = x @ np.array([1.0, -0.5]) + 0.7 * rng.normal(size=num_obs)
@@ -47,19 +47,19 @@ def linear_target(num_obs: int = 40) -> NetworkTarget:
 
 
 def assert_known(post: xr.DataTree) -> None:
-    """Hold the moments of a posterior of the known target against the truth."""
+    """Compare the moments of a posterior of the known target with the truth."""
     x, tau = post["x"].to_numpy(), post["tau"].to_numpy()
     for i in range(2):
         assert_mean(x[..., i], MEAN[i])
         assert_mean((x[..., i] - MEAN[i]) ** 2, COVARIANCE[i, i])
     assert_mean((x[..., 0] - MEAN[0]) * (x[..., 1] - MEAN[1]), COVARIANCE[0, 1])
     assert_mean(tau, SHAPE / RATE)
-    # Third moment: a symmetric target could not show a wrong sign.
+    # Check the third moment too, since second moments cannot reveal a wrong sign.
     assert_mean((tau - SHAPE / RATE) ** 3, 2 * SHAPE / RATE**3, min_ess=100)
 
 
 def assert_mean(draws: np.ndarray, truth: float, *, min_ess: float = 200.0) -> None:
-    """Hold the mean of draws (chain, draw) against the truth: first the ESS, then 5 MCSE."""
+    """Check the ESS of draws (chain, draw), and compare their mean with the truth to within 5 MCSE."""
     ess = float(arviz_stats.ess(draws))
     assert ess > min_ess, f"ESS {ess:.0f}"
     mcse = float(arviz_stats.mcse(draws))

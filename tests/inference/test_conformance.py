@@ -336,7 +336,7 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch)
         else:
             continue
         lacks = rf"`engine` is '{case.engine}', but the target '\w+' has no {lack}"
-        words = rf"{lacks}|has no Stan program, and \w+ does not"
+        words = rf"{lacks}|has no Stan program, which \w+ needs"
         with pytest.raises(ValueError, match=words):
             run(case, target=target)
         refused += 1
@@ -386,8 +386,8 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
 @pytest.mark.parametrize(
     ("method", "how", "said"),
     [
-        ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
-        (ob.Nuts(), {"draws": 5}, r"`draws` is given as well as Nuts\(\.\.\.\); set it there"),
+        ({"draws": 5}, {}, "`method` must be a method.*; got 'dict'"),
+        (ob.Nuts(), {"draws": 5}, r"`draws` is given in addition to Nuts\(\.\.\.\). Set it there"),
         ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),
         ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc uses JAX"),

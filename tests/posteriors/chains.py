@@ -1,4 +1,4 @@
-"""CSV files as CmdStan 2.39 writes them, of draws that are known."""
+"""CSV files of known draws in the format of CmdStan 2.39."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TIMES = "# \n#  Elapsed Time: 0.25 seconds (Warm-up)\n#                0.5 secon
 
 
 def numbers(chain: int, rows: int, width: int = 10) -> np.ndarray:
-    """The rows of a chain, statistics first; depths, steps and divergences are whole numbers."""
+    """Return the rows of a chain, statistics first; depths, steps and divergences are whole numbers."""
     table = np.random.default_rng(chain).normal(size=(rows, width))
     table[:, 3] = 2 + (table[:, 3] > 0)
     table[:, 4] = 2 ** table[:, 3] - 1
@@ -56,7 +56,7 @@ def numbers(chain: int, rows: int, width: int = 10) -> np.ndarray:
 
 
 def lines(table: np.ndarray) -> list[str]:
-    """Rows as text that says every bit."""
+    """Format rows as text without rounding."""
     return [",".join(map(repr, row)) + "\n" for row in table.tolist()]
 
 
@@ -81,7 +81,7 @@ def text(
 
 
 def write(folder: Path, stem: str = "chain", chains: int = 4, **how: object) -> list[Path]:
-    """The chains of a run."""
+    """Write the chains of a run."""
     paths = [folder / f"{stem}_{number + 1}.csv" for number in range(chains)]
     for number, path in enumerate(paths):
         path.write_text(text(number + 1, **how))  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def write(folder: Path, stem: str = "chain", chains: int = 4, **how: object) -> 
 
 
 def refusal(*paths: Path) -> str:
-    """What is said of files that are no posterior: one line in words of ours, which begins with what is asked for."""
+    """Return the error for files that are not a posterior, after checking that it is one line with our introduction."""
     with pytest.raises(PosteriorFileError) as caught:
         open_posterior(paths[0] if len(paths) == 1 else list(paths))
     message = str(caught.value)

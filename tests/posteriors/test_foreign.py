@@ -1,4 +1,4 @@
-"""Files of other makers: Zarr stores, older names; what is broken is rejected in a sentence."""
+"""Tests of files from other programs: Zarr stores, older names, and clear errors for damaged files."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_a_dataset_without_groups_is_the_draws(posterior, tmp_path):
     posterior.to_netcdf(tmp_path / "draws.nc")
     np.testing.assert_array_equal(open_posterior(tmp_path / "draws.nc").posterior.mu, posterior.mu)
     xr.DataTree.from_dict({"prior": posterior}).to_netcdf(tmp_path / "prior.nc")
-    assert "holds no group 'posterior'" in refusal(tmp_path / "prior.nc")
+    assert "has no group 'posterior'" in refusal(tmp_path / "prior.nc")
 
 
 def test_json_is_refused(tmp_path):
@@ -81,7 +81,7 @@ def test_older_names_of_statistics_are_ours(posterior, rng):
     np.testing.assert_array_equal(found.sample_stats.lp, 0)
     assert found.log_likelihood.obs.shape == (*shape, 5)
     assert found.attrs == {"seed": 3}
-    assert set(tree.sample_stats.data_vars) == set(old.data_vars)  # as it was
+    assert set(tree.sample_stats.data_vars) == set(old.data_vars)  # Unchanged.
     assert adopted(found) is found
 
 

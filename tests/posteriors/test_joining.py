@@ -1,4 +1,4 @@
-"""Runs in files of their own become one posterior; what is not of one is rejected."""
+"""Tests that separate runs become one posterior, and that runs of different posteriors are rejected."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def test_new_random_streams_are_those_of_each_run(files):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (run(1), "holds the same chain as .*one.nc: give every run its own seed"),
-        (run(2, data_sha256="other"), "has a different data from .*one.nc"),
-        (run(2, program="other"), "has a different program from"),
-        (run(2, engine="numpyro"), "has a different engine from"),
+        (run(1), "has the same chain as .*one.nc: give every run its own seed"),
+        (run(2, data_sha256="other"), "differs from .*one.nc in its data"),
+        (run(2, program="other"), "in its program"),
+        (run(2, engine="numpyro"), "in its engine"),
         (run(2, method="advi-meanfield"), "of the method advi-meanfield, which cannot be joined"),
         (
             run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),

@@ -1,4 +1,4 @@
-"""Every kind of draws by every way that they come in: read right, or refused with the reason; no warning is seen."""
+"""Tests that all kinds of draws from all sources are read correctly, or rejected with a reason, without warnings."""
 
 import types
 import warnings
@@ -37,7 +37,7 @@ def dataset(arrays):
 
 
 def columns(arrays, chain=slice(None)):
-    """Give scalar columns by their names."""
+    """Return scalar columns by name."""
     whole = {n: v.astype(float) if v.dtype.kind == "f" else v for n, v in arrays.items()}
     flat = {n: v[chain].reshape(-1, *v.shape[2:]) for n, v in whole.items()}
     return {
@@ -50,7 +50,7 @@ def columns(arrays, chain=slice(None)):
 
 
 def bracketed(name, shape):
-    """Names of entries, as R's posterior writes them."""
+    """Yield names of entries as R's `posterior` writes them."""
     for index in np.ndindex(*shape):
         yield f"{name}[{','.join(str(place + 1) for place in index)}]" if shape else name
 
@@ -85,7 +85,7 @@ WAYS = {
         ob.open_posterior(as_netcdf(arrays, folder / "a.nc")), folder / "a.zarr"
     ),
 }
-"""Ways in which arrays (chain, draw, ...) come in."""
+"""Sources of arrays (chain, draw, ...)."""
 
 HALF = np.broadcast_to([True, True, False, False], (DRAWS, CHAINS)).T
 GOOD = {
@@ -118,7 +118,7 @@ SLASH = {"encoder/w": draws(2), "encoder/b": draws()}
 def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
     arrays = {
         n: v for n, v in BROKEN.items() if len(n) < 100 or way != "zarr"
-    }  # names of files there
+    }  # These names become file names.
     view = as_view(WAYS[way](arrays, tmp_path))
     assert set(view.variables) == set(arrays)
     for name, values in arrays.items():
@@ -134,11 +134,11 @@ def test_a_slash_becomes_a_dot(tmp_path, way):
 
 
 REFUSED = {
-    "chain": ({"chain": draws()}, "a variable chain, which is the name of an axis"),
-    "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a`, whose chains or draws differ in shape"),
-    "number": (3.5, "is a float, and an `xarray.DataTree` is needed"),
+    "chain": ({"chain": draws()}, "a variable named chain, which is an axis"),
+    "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a` in `.*` differ in shape"),
+    "number": (3.5, "must be an `xarray.DataTree`.*; got float"),
 }
-"""Some; all others are in tests/bad_inputs/kinds.txt."""
+"""Some rejected inputs; tests/bad_inputs/kinds.txt has all others."""
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -159,7 +159,7 @@ def test_every_function_refuses_in_the_same_words(kind, use):
 
 
 def test_two_parameters_of_one_name_are_refused():
-    with pytest.raises(OnebasinError, match=r"two parameters of the name mu\[0\]"):
+    with pytest.raises(OnebasinError, match=r"two parameters named mu\[0\]"):
         ob.diagnose({"mu": draws(2), "mu[0]": draws()})
 
 
@@ -187,12 +187,12 @@ def test_labels_that_repeat_are_replaced_by_places():
 
 
 def result(maker, name, **own):
-    """An object that another package seems to have made."""
+    """Make an object that looks like the result of another package."""
     return type(name, (), {"__module__": maker, **own})()
 
 
 def mcmc(samples, parameter, **own):
-    """An `MCMC` of NumPyro with these samples."""
+    """Make an `MCMC` of NumPyro with these samples."""
     state = types.SimpleNamespace(z={parameter: 0.0})
     own |= {"get_samples": lambda self, group_by_chain: samples, "last_state": state}
     return result("numpyro.infer.mcmc", "MCMC", sampler=None, **own)

@@ -1,4 +1,4 @@
-"""Diagnostics of chains against those of arviz_stats, for chains of many kinds and lengths."""
+"""Tests that diagnostics equal those of arviz_stats for chains of many kinds and lengths."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def of_many_kinds(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
             np.round(normal),  # ties
             normal + np.arange(shape[0])[:, None],  # chains apart
             1e3 + 1e-8 * normal,
-            np.where(normal > 2, 1.0, 0.0) + 1e-3 * normal,  # a rare second mode
+            np.where(normal > 2, 1.0, 0.0) + 1e-3 * normal,  # A rare second mode.
         ]
     )
 

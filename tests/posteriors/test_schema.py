@@ -23,7 +23,7 @@ def test_nothing_is_decoded_as_none_and_an_array_of_netcdfs_as_a_list():
     "text, fault", [("{half", "is not JSON"), ("[1]", "has a wrong type"), ("3", "has a wrong")]
 )
 def test_what_is_no_json_or_of_something_else_is_refused(text, fault):
-    with pytest.raises(ValueError, match=f"`posterior` has an attribute `settings` that {fault}"):
+    with pytest.raises(ValueError, match=f"attribute `settings` of `posterior` {fault}"):
         schema.decode({"settings": text}, "settings")
 
 

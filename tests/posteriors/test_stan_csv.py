@@ -1,4 +1,4 @@
-"""CSV files of CmdStan: what is read of them, and what is rejected."""
+"""Tests of reading CmdStan's CSV files, and of rejecting invalid ones."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_rows_of_warmup_are_left_out(tmp_path):
     assert tree.posterior.sizes["draw"] == 40
     table = chains.numbers(2, 50)[10:]
     np.testing.assert_array_equal(tree.posterior.sigma.values[1], table[:, 9])
-    path = tmp_path / "run.csv"  # of a run that did not adapt
+    path = tmp_path / "run.csv"  # A run without adaptation.
     path.write_text(chains.text(keep_warmup=True).replace("# Adaptation terminated\n", ""))
     assert open_posterior(path).posterior.sizes["draw"] == 40
 
@@ -82,7 +82,7 @@ def test_files_of_other_methods(tmp_path, rng):
     path.write_text(_text("variational\n# algorithm = meanfield", "lp__,log_p__,log_g__,x", table))
     tree = open_posterior(path)
     assert tree.attrs["method"] == "advi-meanfield"
-    np.testing.assert_array_equal(tree.posterior.x.values[0], table[1:, 3])  # the first is the mean
+    np.testing.assert_array_equal(tree.posterior.x.values[0], table[1:, 3])  # Row 0 is the mean.
     np.testing.assert_array_equal(tree.sample_stats.lp.values[0], table[1:, 1])
     np.testing.assert_array_equal(tree.sample_stats.log_q.values[0], table[1:, 2])
     path.write_text(_text("pathfinder", "lp_approx__,lp__,path__,x", table))
@@ -110,19 +110,19 @@ WHOLE = chains.text()
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "holds no draws"),
-        ("# method = sample\n", "holds no draws"),
-        (WHOLE.split("\n# Adaptation")[0] + "\n", "holds no draws"),
+        ("", "has no draws"),
+        ("# method = sample\n", "has no draws"),
+        (WHOLE.split("\n# Adaptation")[0] + "\n", "has no draws"),
         (WHOLE[: len(WHOLE) // 2], "of the 40 expected draws"),
-        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 30], "is cut short"),
-        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is cut short"),
-        (WHOLE.replace("method = sample", "method = optimize"), "holds an optimum"),
-        (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns of the name 'mu.1'"),
-        (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
-        (WHOLE.replace("sigma", ".."), "a name that no file can store"),
-        ("name,Mean\nmu,0.5\n", "a column 'name' that holds 'mu' in row 1, which is not a number"),
+        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 30], "is truncated"),
+        (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is truncated"),
+        (WHOLE.replace("method = sample", "method = optimize"), "has an optimum"),
+        (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns named 'mu.1'"),
+        (WHOLE.replace("sigma", "draw"), "which is an axis"),
+        (WHOLE.replace("sigma", ".."), "which no file can store"),
+        ("name,Mean\nmu,0.5\n", "has 'mu' in row 1, which is not a number"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 of 2 fields"),
-        ("lp__,energy__\n1,2\n", "holds no variables"),
+        ("lp__,energy__\n1,2\n", "has no variables"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
         (chains.text(2, names="mu.1,mu.2,sigma,tau"), "has a column tau"),
         (chains.text(2, draws=30), "has 30 draws and"),
         (chains.text(2).replace("engine = nuts", "engine = static"), "has the method hmc"),
-        (chains.text(1), "holds the same draws as"),
+        (chains.text(1), "has the same draws as"),
     ],
 )
 def test_files_that_are_not_chains_of_one_posterior_are_refused(tmp_path, other, says):
@@ -165,7 +165,7 @@ def test_a_file_that_is_given_twice_or_is_no_chain_is_refused(tmp_path):
 def test_a_folder_and_a_pattern_stand_for_their_files(tmp_path):
     whole = open_posterior(chains.write(tmp_path, chains=11, draws=5))
     assert open_posterior(tmp_path).identical(whole)
-    assert open_posterior(tmp_path / "chain_*.csv").identical(whole)  # 10 after 9
-    assert "a pattern that no file matches" in refusal(tmp_path / "other_*.csv")
+    assert open_posterior(tmp_path / "chain_*.csv").identical(whole)  # Chain 10 follows chain 9.
+    assert "a pattern, but no file matches" in refusal(tmp_path / "other_*.csv")
     (tmp_path / "empty").mkdir()
-    assert "is a folder without CSV files" in refusal(tmp_path / "empty")
+    assert "not a Zarr store and without CSV files" in refusal(tmp_path / "empty")

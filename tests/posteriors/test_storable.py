@@ -1,4 +1,4 @@
-"""Names of columns and the arrays that they are entries of."""
+"""Tests of gathering columns in arrays, and of names that a posterior can store."""
 
 import numpy as np
 import pytest
@@ -55,9 +55,9 @@ def check(values, **dims):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        *((n, f"a variable {n}, which is the name of an axis of every") for n in ("draw", "chain")),
+        *((n, f"a variable named {n}, which is an axis of every") for n in ("draw", "chain")),
         *((n, "no file can store") for n in (3, "a/b", "", ".", "..", "a\0", "\udc80")),
-        ("a_dim_0", "a variable a_dim_0, which is the name of an axis of a"),
+        ("a_dim_0", "a variable a_dim_0, which is also the name of an axis of a"),
     ],
 )
 def test_names_that_a_posterior_has_no_place_for(name, words):
@@ -67,18 +67,18 @@ def test_names_that_a_posterior_has_no_place_for(name, words):
 
 @pytest.mark.parametrize("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
 def test_values_that_are_no_array(value):
-    with pytest.raises(TypeError, match=r"a variable pair whose value is of type .* its own name"):
+    with pytest.raises(TypeError, match=r"variable pair of `.*` must be one array.* its own name"):
         check({"pair": value})
 
 
 @pytest.mark.parametrize(
     ("dims", "words"),
     [
-        ({"a": ("draw", "k")}, "none of chain, draw"),
-        ({"a": ("k", "k")}, "must differ within a variable"),
-        ({"a": ("k", "b")}, "which is the name of a variable too"),
-        ({"a": ("k",)}, r"1 axis name\(s\) for a, whose shape is \(2, 3\)"),
-        ({"a": ("k", "l"), "b": ("l",)}, "gives a and b the axis l, which has size 3 and 2 there"),
+        ({"a": ("draw", "k")}, "not be one of chain, draw"),
+        ({"a": ("k", "k")}, "differ within a variable"),
+        ({"a": ("k", "b")}, "which is also the name of a variable"),
+        ({"a": ("k",)}, r"one name per axis of a, whose shape is \(2, 3\); got 1"),
+        ({"a": ("k", "l"), "b": ("l",)}, "axis name l for a and b, but the sizes 3 and 2 differ"),
         ({"absent": ("k",)}, "`dims` names axes of absent"),
     ],
 )
@@ -95,7 +95,7 @@ def test_all_else_is_taken():
 
 def test_more_draws_than_memory_are_refused():
     with pytest.raises(
-        ValueError, match=r"`draws` is 10{12}, which for 4 chain\(s\) takes at least 233 TiB, more"
+        ValueError, match=r"`draws` is 10{12}, which needs at least 233 TiB for 4 chain\(s\), but"
     ):
         check_amount(4, 10**12)
     check_amount(100, 10_000)

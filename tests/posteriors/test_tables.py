@@ -1,4 +1,4 @@
-"""Tables of draws as people write them: separators, marks, gaps, counting from 0, rows in any order."""
+"""Tests of tables as people write them: separators, byte order marks, gaps, counting from 0, rows in any order."""
 
 import io
 
@@ -16,7 +16,7 @@ CHAINS, DRAWS = 3, 20
 
 @pytest.fixture
 def table(rng):
-    """A table as R's `posterior` writes it: three chains of 20 draws of two entries of `mu`."""
+    """Make a table as R's `posterior` writes it: three chains of 20 draws of two entries of `mu`."""
     mu = rng.normal(size=(CHAINS, DRAWS, 2))
     columns = {
         ".chain": np.repeat(np.arange(1, CHAINS + 1), DRAWS),
@@ -78,20 +78,17 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
     [
         (
             lambda f: f.assign(group="a"),
-            "column 'group' that holds 'a' in row 1, which is not a number",
+            "column 'group' of `.*` has 'a' in row 1, which is not a number",
         ),
         (
             lambda f: pd.concat([f, pd.DataFrame([f.columns], columns=f.columns)]),
             "in row 61, which",
         ),
-        (
-            lambda f: f.assign(**{".chain": f[".chain"].replace(3, np.nan)}),
-            "of every row which chain",
-        ),
-        (lambda f: f.drop(index=f.index[-1]), "chains of 19 and of 20 draws"),
+        (lambda f: f.assign(**{".chain": f[".chain"].replace(3, np.nan)}), "rows without a number"),
+        (lambda f: f.drop(index=f.index[-1]), "chains of 19 and 20 draws"),
         (
             lambda f: f.assign(**{".chain": 1}),
-            "several draws with the same number in a chain: .*`.chain`",
+            "several draws of a chain have the same number.*`.chain`",
         ),
     ],
 )
@@ -108,7 +105,7 @@ def test_rows_of_one_chain_are_put_in_the_order_of_their_draws(tmp_path, table):
     (tmp_path / "one.csv").write_bytes(_text(one[::-1]))
     found = open_tree([tmp_path / "one.csv"])["posterior"]
     np.testing.assert_allclose(found["mu"].values, mu[:1], rtol=1e-12)
-    with pytest.raises(ValueError, match="several draws with the same number in a chain"):
+    with pytest.raises(ValueError, match="several draws of a chain have the same number"):
         as_view(pd.concat([one, one]))
 
 
@@ -120,7 +117,7 @@ def _posterior(rng):
 
 @pytest.mark.parametrize("of", ["index", "columns", "csv", "parquet"])
 def test_chains_and_draws_are_read_from_an_index_or_columns(tmp_path, rng, of):
-    """Else chains become one chain in the order of rows."""
+    """Without these numbers, all chains would become one chain in the order of rows."""
     dataset = _posterior(rng)
     table = dataset[["mu"]].to_dataframe(dim_order=["draw", "chain"])
     if of == "columns":
@@ -130,8 +127,8 @@ def test_chains_and_draws_are_read_from_an_index_or_columns(tmp_path, rng, of):
         table = tmp_path / f"t.{of}"
     found = as_view(table).posterior
     np.testing.assert_allclose(found["mu"].transpose("chain", "draw"), dataset["mu"], rtol=1e-12)
-    with pytest.raises(ValueError, match="several draws with the same number"):
-        as_view(dataset.to_dataframe())  # a row per entry of a vector
+    with pytest.raises(ValueError, match="several draws of a chain have the same number"):
+        as_view(dataset.to_dataframe())  # One row per entry of a vector.
 
 
 def test_stacked_datasets_columns_of_chains_and_of_two_levels_are_read(rng):

@@ -1,4 +1,4 @@
-"""What the reference shows: the public names, and the classes of what public functions return."""
+"""The entries of the reference: public names, and the classes that public functions return."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ DIRECTIVE = re.compile(
 )
 
 MODULES = {"approximations", "errors", "networks", "plot", "stan", "truth"}
-"""Modules of public names."""
+"""Modules with public names."""
 PUBLIC = (
     set(ob.__all__) - MODULES - {"__version__"}
     | {f"{m}.{name}" for m in MODULES - {"stan"} for name in getattr(ob, m).__all__}
     | {"stan.StanError", "stan.cmdstan_model", "stan.open_library"}
 ) - {"truth.Reference"}
-"""All of them, but for those of `stan` that users seldom need, and a class of results."""
+"""All public names except rarely needed ones of `stan`, and a class of results."""
 
 
 def object_of(dotted: str) -> Any:
-    """The object of a name below `onebasin`, such as ``nuts`` or ``models.target.Target``."""
+    """Return the object with a name below `onebasin`, such as ``nuts`` or ``models.target.Target``."""
     path, _, name = dotted.rpartition(".")
     return getattr(import_module(f"onebasin.{path}") if path else ob, name)
 
 
 def directives() -> list[tuple[str, bool]]:
-    """Every name that a page shows by its docstring, and whether with its members."""
+    """Return every name whose docstring a page shows, and whether the page shows its members too."""
     text = "".join(page.read_text() for page in PAGES)
     return [(name, ":members:" in options) for name, options in DIRECTIVE.findall(text)]
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class defines itself."""
+    """Return the public methods and properties that a class itself defines."""
     for name, value in vars(cls).items():
         if name.startswith("_"):
             continue
@@ -51,7 +51,7 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def documented() -> dict[str, Any]:
-    """Everything with a docstring in the reference, by its name."""
+    """Return all objects with a docstring in the reference, by name."""
     out = {}
     for name, with_members in directives():
         value = out[name] = object_of(name)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from onebasin.base.settings import entries, sections
 from onebasin.inference.methods import FUNCTIONS
 
 from .docstrings import PUBLIC, directives, documented
@@ -34,6 +33,28 @@ CALLABLES = {
     for name, value in EVERYTHING.items()
     if callable(value) and not (inspect.isclass(value) and issubclass(value, Exception))
 }
+
+
+_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+
+
+def sections(text: str | None) -> dict[str, str]:
+    """Return every section's body by its title; the text before the first section has an empty title."""
+    parts = _TITLE.split(inspect.cleandoc(text or ""))
+    return {"": parts[0].strip()} | {
+        title: body.strip("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def entries(text: str | None, title: str) -> dict[str, str]:
+    """Return a section's entries by their names; an entry with several names is listed under each."""
+    body = sections(text).get(title, "")
+    out = {}
+    for entry in re.split(r"\n(?=\S)", body) if body else []:
+        head = entry.partition("\n")[0].partition(" : ")[0]
+        for name in head.split(", "):
+            out[name] = entry.rstrip()
+    return out
 
 
 def fields_of(value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""A CmdStan home and a few tiny programs, made once for the whole session."""
+"""A CmdStan home and a few small programs, made once per session."""
 
 import logging
 import shutil
@@ -16,17 +16,17 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @pytest.fixture(scope="session")
 def cmdstan_home() -> Iterator[Home]:
-    """The machine's CmdStan, assembled if there is none."""
+    """Return the CmdStan of the machine; assemble it if there is none."""
     found = find_cmdstan()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CMDSTAN", str(found.path))  # restored at the end; `activate` sets it too
+        patch.setenv("CMDSTAN", str(found.path))  # Restored at the end; `activate` sets it too.
         activate(found)
         yield found
 
 
 @pytest.fixture(scope="session")
 def own_home(cmdstan_home: Home) -> Home:
-    """A home of ours, for what is ours alone."""
+    """Return a home that onebasin assembled, for features that only such a home has."""
     if cmdstan_home.origin != "assembled":
         pytest.skip("another CmdStan is in use")
     return cmdstan_home
@@ -36,9 +36,9 @@ def own_home(cmdstan_home: Home) -> Home:
 def compiled(
     cmdstan_home: Home, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., cmdstanpy.CmdStanModel]:
-    """Compile a program of `programs/` on first use; keyword arguments are make variables.
+    """Return a function that compiles a program of `programs/` on first use, with make variables as keywords.
 
-    Without such, a copy of what the user's cache holds of it: compiled once a machine.
+    Without make variables, it copies the program from the user's cache, so a machine compiles it only once.
     """
     models: dict[tuple, cmdstanpy.CmdStanModel] = {}
 
@@ -60,7 +60,7 @@ def compiled(
 
 @pytest.fixture(autouse=True)
 def work_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CmdStan drops `profile.csv` where it runs; and a `make` around the tests must not speak to those inside."""
+    """Run in a temporary folder, where CmdStan writes `profile.csv`, and without the variables of an outer `make`."""
     monkeypatch.chdir(tmp_path)
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
         monkeypatch.delenv(name, raising=False)
@@ -68,17 +68,17 @@ def work_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Without cmdstanpy's running commentary."""
+    """Silence the log messages of cmdstanpy."""
     caplog.set_level(logging.ERROR, logger="cmdstanpy")
 
 
 @pytest.fixture(scope="session")
 def bernoulli(compiled) -> cmdstanpy.CmdStanModel:
-    """A success probability with a conjugate prior."""
+    """Return the program of a success probability with a conjugate prior."""
     return compiled("bernoulli")
 
 
 @pytest.fixture(scope="session")
 def gauss(compiled) -> cmdstanpy.CmdStanModel:
-    """A multivariate Gaussian."""
+    """Return the program of a multivariate Gaussian."""
     return compiled("gauss")

@@ -1,4 +1,4 @@
-"""Data of the test programs, and ways to run them."""
+"""Data of the test programs, and functions that run them."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ def sample(model: cmdstanpy.CmdStanModel, data=DATA, **settings) -> cmdstanpy.Cm
 
 
 class Rows:
-    """The rows of a CSV file by column."""
+    """Return the rows of a CSV file by column."""
 
     def __init__(self, path: Path) -> None:
         lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
@@ -31,7 +31,7 @@ class Rows:
 
 
 def run(model: cmdstanpy.CmdStanModel, folder: Path, arguments: str, data=DATA) -> Rows:
-    """Run the program itself, for what cmdstanpy does not ask for."""
+    """Run the program directly, with arguments that cmdstanpy does not use."""
     (folder / "data.json").write_text(json.dumps(data))
     command = [str(model.exe_file), *arguments.split()]
     command += ["data", f"file={folder}/data.json", "output", f"file={folder}/out.csv"]

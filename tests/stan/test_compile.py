@@ -12,8 +12,7 @@ import pytest
 from onebasin.base.errors import CmdStanNotFound, StanProgramError
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.writing import unfinished
-from onebasin.stan.compile import compile_library, compile_program, inspect
-from onebasin.stan.home.assemble import read_home
+from onebasin.stan.compile import compile_library, compile_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
@@ -108,7 +107,7 @@ def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     lines = f"functions {{\n#include inner/one.stan\n#include ../above.stan\n}}\n{SOURCE}"
     program = write(folder / f"{name}.stan", lines)
     first = compiled(program)
-    info = inspect(program, read_home(pretended, "CMDSTAN"))
+    info = compile_program(program)[1]
     assert {p.resolve() for p in info.includes} == {
         (folder / "inner" / "one.stan").resolve(),
         (folder / "two.stan").resolve(),
@@ -147,7 +146,7 @@ def test_a_home_whose_path_make_cannot_take_is_refused(name, pretended, tmp_path
     link.symlink_to(odd)
     for home in (odd, link):
         monkeypatch.setenv("CMDSTAN", str(home))
-        with pytest.raises(CmdStanNotFound, match="in its path, with which make cannot compile"):
+        with pytest.raises(CmdStanNotFound, match="with which make cannot compile"):
             compile_program(write(tmp_path / "coin.stan"))
     monkeypatch.setenv("CMDSTAN", str(odd.rename(tmp_path / "Füße-数据_1.2+3@4")))
     assert compiled(write(tmp_path / "coin.stan")).is_file()
@@ -206,7 +205,7 @@ def test_a_program_is_compiled_once_and_a_damaged_one_anew(pretended, tmp_path):
         spoil()
         said.clear()
         assert compiled(program, said) == executable
-        assert said[0] == "the compiled coin.stan in the cache is damaged; it is made again"
+        assert said[0] == "the compiled coin.stan in the cache is damaged and will be compiled again"
         assert executable.read_bytes() == good
 
 
@@ -272,5 +271,5 @@ def test_two_at_once_compile_once(pretended, tmp_path):
     assert len(calls(pretended)) == 1
     assert sorted(said) == [
         "compiling coin.stan (once; kept in the cache)",
-        "waiting for another process, which is building it",
+        "waiting for another process that is building it",
     ]

@@ -1,4 +1,4 @@
-"""Boston Housing: design, the paper's tables, units, variations, calibration."""
+"""Tests of the study of Boston Housing: design, the paper's tables, units, variations, calibration."""
 
 from types import SimpleNamespace
 

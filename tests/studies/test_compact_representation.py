@@ -1,4 +1,4 @@
-"""Compact representations: every row of the paper, predictions in batches, and pruning."""
+"""Tests of compact representations: every row of the paper, predictions in batches, and pruning."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_predictions_in_batches_are_those_of_all_draws_at_once():
     cell = Cell("row", "row", "analysis", RowSettings("draws", num=1, repeats=5), seed=0)
     found = make_row(tree, cell, images(11))["predictive"]["probability"].values
     assert found.shape == (5, 11, 3)
-    assert len({row.tobytes() for row in found}) == 5  # repeats choose draws again
+    assert len({row.tobytes() for row in found}) == 5  # Every repeat chooses other draws.
 
 
 def test_pruning_keeps_everything_in_the_end():
@@ -87,7 +87,7 @@ def test_score_of_the_truth_itself():
     assert [SCORE[name] for name in ("agreement", "total_variation", "accuracy")] == [1.0, 0.0, 1.0]
     assert SCORE["log_score"] == pytest.approx((np.log(0.9) + np.log(0.8)) / 2)
     assert score(1 - TRUTH, TRUTH, np.array([0, 1]))["total_variation"] == pytest.approx(0.7)
-    sure = np.array([[1.0, 0.0], [1.0, 0.0]])  # which rules out what is
+    sure = np.array([[1.0, 0.0], [1.0, 0.0]])  # It excludes the second label.
     assert score(sure, TRUTH, np.array([0, 1]))["log_score"] == -np.inf
 
 
@@ -109,7 +109,7 @@ SD = {
 
 
 def planted(mean, sd, model, num=40) -> GaussianFit:
-    """A diagonal fit with these moments, by draws that have them."""
+    """Return a diagonal fit with these moments, made from draws with the same moments."""
     rng = np.random.default_rng(3)
 
     def draws(name):
@@ -131,7 +131,7 @@ def fit() -> GaussianFit:
 
 
 def test_weights_with_the_lowest_standard_deviations_are_kept(fit):
-    found = making.prune(fit, (0.0, 0.5, 1.0))  # of .9 .1 .4 .5 | .2 .05
+    found = making.prune(fit, (0.0, 0.5, 1.0))  # Of the sds .9 .1 .4 .5 | .2 .05.
     for name, some in (("W1", [False, True, False, False]), ("W2", [True, True])):
         assert (found[name][0, 1] != 0).ravel().tolist() == some
         half = found[name][0, 1]

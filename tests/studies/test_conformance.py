@@ -1,7 +1,7 @@
-"""Every study of the registry: options, cells, a quick run, resuming, and its records.
+"""Tests of every study in the registry: options, cells, a quick run, resuming, and its records.
 
-A study that is added to the registry is tried here too: `WITHOUT` says which options it lacks. Measures of a study have
-tests of their own.
+They include new studies of the registry; `WITHOUT` lists the options that a study lacks. The measures of a study have
+separate tests.
 """
 
 import json
@@ -60,7 +60,7 @@ def test_options_change_the_settings_or_are_refused(name):
             assert study.configure(given) != study.configure(Options(**others)), option
         else:
             with pytest.raises(
-                StudyError, match=rf"^`--{option}` does not apply to the study {name}: leave it out"
+                StudyError, match=rf"^`--{option}` does not apply to the study {name}: omit it"
             ):
                 study.configure(given)
     for option in WORDS:
@@ -93,7 +93,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_quick_run_is_measured_shown_and_taken_up_again(onebasin, here, monkeypatch, name):
-    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)  # all in this process
+    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)  # Use this process.
     words = ("study", name, "--quick", "--out", "run", "--no-progress", "--json")
     answer = onebasin(*words)
     assert answer.code == 0, answer.err
@@ -104,7 +104,7 @@ def test_a_quick_run_is_measured_shown_and_taken_up_again(onebasin, here, monkey
     assert {cell["status"] for cell in record["cells"].values()} == {"done"}
     files = {path.stem for path in Path("run/posteriors").glob("*.nc")}
     assert files == set(record["cells"])
-    # The tables follow from the numbers alone, which another command reads.
+    # The tables depend only on the numbers, which another command reads.
     shown = onebasin("study", name, "--show", "--out", "run", "--json").json
     assert shown == {part: found[part] for part in ("tables", "frames")}
     text = onebasin("study", name, "--show", "--out", "run").out
@@ -114,7 +114,7 @@ def test_a_quick_run_is_measured_shown_and_taken_up_again(onebasin, here, monkey
     assert any(row["here"] is not None for table in found["tables"] for row in table["rows"])
     figures = {path.stem for path in Path("run").glob("*.png")}
     assert (name == "boston") == (figures == set())
-    # The same command makes nothing again.
+    # The same command makes no cell again.
     later = onebasin(*words)
     assert later.err.count("already done") == len(record["cells"])
     assert later.json == found
@@ -137,7 +137,7 @@ def test_a_record_is_whole_and_its_page_has_its_tables(path, tmp_path):
         tmp_path / "again.json", {n: v for n, v in made.items() if n != FIELD}, frames
     )
     again = json.loads((tmp_path / "again.json").read_text())
-    assert again == json.loads(path.read_text(encoding="utf-8"))  # the checksum too
+    assert again == json.loads(path.read_text(encoding="utf-8"))  # Compare the checksum too.
     empty = [table.caption for table in study.tables if not table.rows(frames)]
     assert len(tables_of(study.tables, frames)) >= len(study.tables) - len(empty) > len(empty)
     page = path.with_suffix(".md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The study of orthogonal skips: its design and its measures."""
+"""Tests of the study of orthogonal skips: its design and its measures."""
 
 from dataclasses import replace
 
@@ -33,12 +33,12 @@ TOY = replace(
 
 
 def fake_fit(target: NetworkTarget, settings: Advi, seed: int) -> xr.DataTree:
-    """A fit that knows the two weights of the output well, and so two units, and nothing of the others."""
+    """Return a fit that determines only the two output weights, and therefore only two units."""
     tree = fake_posterior(target, "advi-meanfield", "numpyro", settings, seed)
     shapes = target.model.network.shapes
     sizes = [
         int(np.prod(shapes[name])) for name in sorted(shapes)
-    ]  # as the vector has them; then sigma
+    ]  # The order of the vector; sigma follows.
     known = np.repeat([name == "W3" for name in (*sorted(shapes), "sigma")], [*sizes, 1])
     loc, scale = np.where(known, 1.0, 0.0), np.where(known, 0.05, 1.0)
     dims = ("evaluation", "param")
@@ -55,7 +55,7 @@ def fake_fit(target: NetworkTarget, settings: Advi, seed: int) -> xr.DataTree:
 
 
 def fake_gaps() -> xr.DataTree:
-    """A gap that falls from 4 to 1 nats as the fit is trained."""
+    """Return a gap that falls from 4 to 1 nats during training."""
     rows = [
         {"iteration": step, "end": end, "layer": layer, "lower": low, "upper": low + 0.1, "log_order": 3.0}
         for step, end, low in ((100, False, 4.0), (400, True, 1.0))
@@ -115,7 +115,7 @@ def test_fits_have_activity_and_a_distance_from_the_sampler(frames):
 
 
 def test_a_unit_is_active_whose_signal_reaches_an_output():
-    """Unit 2 speaks to unit 1 of the second layer, which is heard; units 0 and 1 to unit 0, which is not."""
+    """Unit 2 has a weight to the active unit 1 of the second layer; units 0 and 1 only to the inactive unit 0."""
     for skip, active in ((None, [0, 0, 1, 0, 1]), ("orthogonal", [1, 1, 1, 0, 1])):
         model = BayesianNetwork(Network(1, (3, 2), activation="tanh", skip=skip))
         moments = {n: (np.zeros(s), np.ones(s)) for n, s in model.network.shapes.items()}

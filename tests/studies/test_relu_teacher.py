@@ -1,4 +1,4 @@
-"""The two-unit teacher: its design and its measures, and full runs."""
+"""Tests of the study with the two-unit teacher: its design, its measures, and full runs."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def outcomes() -> Outcomes:
 
 @pytest.fixture(scope="module")
 def frames(outcomes) -> Frames:
-    with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
+    with pytest.MonkeyPatch.context() as patch:  # Few points, since the ESS of each takes time.
         patch.setattr(design, "teacher_data", lambda seed, noise_sd: few_points())
         return STUDY.measures(CONFIG, outcomes)
 
@@ -86,13 +86,13 @@ def test_variational_cells_are_held_against_their_own_nuts(frames):
     fits = rows_of(select("cells", "from_nuts_in_sds"), frames)
     assert {row["method"] for row in fits} == {"meanfield", "fullrank"}
     assert len(fits) == 8
-    # The stand-ins are draws of one distribution, so nothing is off but by chance.
+    # The stand-ins are draws from one distribution, so they differ only by chance.
     for row in fits:
         assert row["from_nuts_in_sds"] < 4 * row["from_nuts_floor_in_sds"]
         assert row["from_nuts_sd_ratio"] == pytest.approx(1, abs=0.15)
     assert find(frames["cells"], key="free.nuts.stan")["at_seam"] is None
     assert find(frames["cells"], key="givens.nuts.stan")["at_seam"] == 0
-    # Chains of independent draws agree, with any parametrisation whose stand-in is the same.
+    # Chains of independent draws agree for all parametrisations with the same stand-in.
     assert set(frames["engines"]["beyond"]) == {0}
     assert tuple(frames["engines"]["problem"]) == ("free", "givens")
 
@@ -109,5 +109,5 @@ def test_draws_at_and_steps_across_the_seam_are_counted():
     )
     row = find(STUDY.measures(config, InMemory({cell: tree}, {}))["cells"], key=cell.key)
     assert row["at_seam"] == 0.25
-    # Every fourth step goes across; the others go to and from the other side of the circle.
+    # Every fourth step crosses the seam; the others go to or from the opposite side of the circle.
     assert row["crossings"] == pytest.approx(1000 * 10 / 39)

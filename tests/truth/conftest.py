@@ -1,4 +1,4 @@
-"""Models run as in a user's process."""
+"""Run models as in a user's process."""
 
 import jax
 import pytest
@@ -6,6 +6,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def broadcasting():
-    """NumPyro's transforms of several simplices and its mixtures broadcast."""
+    """Allow broadcasting, which NumPyro's mixtures and its transforms of several simplices need."""
     with jax.numpy_rank_promotion("allow"):
         yield

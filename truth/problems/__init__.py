@@ -1,6 +1,6 @@
 """Problems with reference posteriors: models with fixed data, defined for both engines, with their symmetries.
 
-`making` makes the references.
+The module `making` makes their references.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
-"""Network problems with their data: the papers' teacher, Boston Housing, digits, and a small network of tanh units.
+"""Network problems with their data: the paper's teacher, Boston Housing, digits, and a small network of tanh units.
 
-`classifier` is the network for the images of several studies. `relu_network` is the model of Pourzanjani, Jiang and
+`classifier` is the network for images in several studies. `relu_network` is the model of Pourzanjani, Jiang and
 Petzold 2017: one hidden layer of ReLU units, N(0, 1) priors as in section 4.1, and inferred noise with a half-normal
-prior. The paper has `free` and `givens` weights and `ordered` biases. Two charts of unit-norm weights without the seam
-of the Givens angle are added.
+prior. The paper uses `free` and `givens` weights and `ordered` biases. Two more charts of unit-norm weights, without
+the discontinuity of the Givens angle, are added.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ NUM_CLASSES = 10
 
 @dataclass(frozen=True)
 class Images:
-    """Images to classify: the data set `data`, averaged to `side` x `side` pixels.
+    """Images to classify: the data set `data`, averaged down to `side` x `side` pixels.
 
     `train` is the number of training images; None uses the training part of the data set.
     """
@@ -93,14 +93,14 @@ def teacher_data(seed: int, noise_sd: float = 1.0) -> Dataset:
 
 @lru_cache(maxsize=4)
 def boston_split(seed: int, number: int) -> StandardisedSplit:
-    """Split Boston Housing 80/20, and standardise by the training part."""
+    """Split Boston Housing 80/20, and standardise with the moments of the training part."""
     return standardise(split(load_data("boston"), test_fraction=0.2, seed=seed + number - 1))
 
 
 def relu_network(
     data: Dataset, hidden: int, parametrisation: str, prior: NormalPrior | None = None
 ) -> BayesianNetwork:
-    """Make the network for the dimensions of the data; `parametrisation` is a label, and default priors are N(0, 1)."""
+    """Make a network for the dimensions of the data; `parametrisation` is a label, and the default prior is N(0, 1)."""
     return BayesianNetwork(
         network=Network(data.in_dim, (hidden,), data.out_dim, "relu"),
         likelihood=Gaussian(noise_sd=None),
@@ -117,7 +117,7 @@ _PAPER = "Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of 
 
 def problems() -> tuple[Problem, ...]:
     """Return all network problems."""
-    # Ordered biases leave one of two equal copies; the prior is otherwise the same.
+    # Ordered biases keep one of two equal copies; otherwise the prior is the same.
     free = _relu_teacher("free", "as they are")
     givens = _relu_teacher("givens", "with incoming weights of norm 1, as an angle")
     ordered = _relu_teacher("ordered", "with hidden biases in increasing order", free)

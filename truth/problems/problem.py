@@ -1,4 +1,4 @@
-"""Problems (models with fixed data, defined for both engines, with their symmetry) and label-free quantities.
+"""Problems (models with fixed data and a symmetry, defined for both engines) and label-free quantities.
 
 Invariants are functions of draws that no relabelling changes. Each takes arrays (chain, draw, *event) by variable and
 returns (chain, draw) or (chain, draw, k). They use only NumPy, so they accept the draws of any posterior.
@@ -26,7 +26,7 @@ Invariant = Callable[[Draws], np.ndarray]
 RECIPE = Nuts(chains=10, warmup=10_000, draws=10_000)
 """Recipe of posteriordb: 10,000 warmup iterations and 10,000 draws per chain, of which every tenth is kept."""
 ADAPTED = replace(RECIPE, warmup=1000)
-"""Recipe with a tenth of the warmup, for posteriors that need no more. The criteria only concern the draws."""
+"""Recipe with a tenth of the warmup, for posteriors that need no more. The criteria concern only the draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Problem:
     """Function that returns the target, with fixed data and a declared symmetry. The target has a NumPyro definition
     and a Stan program, whose log densities differ by a constant."""
     family: Callable[[], Family] | None = None
-    """Function that returns the model before its data, with prior and simulator; None if not defined."""
+    """Function that returns the unconditioned model with prior and simulator; None if not defined."""
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
     """Invariants by name."""
     settings: Nuts = RECIPE

@@ -1,9 +1,9 @@
-"""Problems that are programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
+"""Problems defined by programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
 
-Each model has two definitions, in NumPyro here and in Stan (`programs/`). The arguments of the functions have the names
-of the programs' data, and the sites have the names of their parameters. The data are files (`data/`). Some models have
-a family: the model before its data, with a simulator in NumPy. The simulator shares no code with the density, so
-calibration detects an error in either.
+Each model has two definitions, in NumPyro here and in Stan (`programs/`). The arguments of the functions have the
+names of the programs' data, and the sites have the names of their parameters. The data are files (`data/`). Some
+models have a family: the unconditioned model with a simulator in NumPy. The simulator shares no code with the density,
+so calibration detects errors in either.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Array = Any  # A NumPy or JAX array.
 
 
 def mixture_of_two(N: int, y: Array) -> None:
-    """Define a mixture of two Gaussian components; `theta` is the share of the first."""
+    """Define a mixture of two Gaussian components; `theta` is the weight of the first."""
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([2]).to_event(1))
     sigma = numpyro.sample("sigma", dist.HalfNormal(2.0).expand([2]).to_event(1))
     theta = numpyro.sample("theta", dist.Beta(5.0, 5.0))
@@ -47,7 +47,7 @@ def mixture_of_two(N: int, y: Array) -> None:
 
 
 def mixture(num_components: int, num_obs: int, y: Array) -> None:
-    """Define a mixture of Gaussian components whose shares form a simplex."""
+    """Define a mixture of Gaussian components whose weights form a simplex."""
     weight = numpyro.sample("weight", dist.Dirichlet(jnp.full(num_components, 2.0)))
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_components]).to_event(1))
     sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_components]).to_event(1))
@@ -99,7 +99,7 @@ def hidden_markov(num_states: int, num_obs: int, y: Array) -> None:
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_states]).to_event(1))
     sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_states]).to_event(1))
     emission = dist.Normal(mu[None, :], sigma[None, :]).log_prob(jnp.asarray(y)[:, None])
-    # A tree of products of (state, state) matrices is log(N) deep; a scan needs N tiny steps.
+    # Multiply (state, state) matrices in a tree of depth log(N), because a scan needs N tiny steps.
     first = jnp.log(start) + emission[0]
     steps = jnp.log(transition)[None] + emission[1:, None, :]
     while len(steps) > 1:
@@ -129,7 +129,7 @@ def schools(J: int, y: Array, sigma: Array) -> None:
 
 @dataclass(frozen=True)
 class Stated:
-    """A model before its data, defined in both engines."""
+    """A model not yet conditioned on data, defined for both engines."""
 
     model: Callable[..., None]  # NumPyro model whose arguments are the data of the Stan program.
     program: Path

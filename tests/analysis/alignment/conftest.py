@@ -1,4 +1,4 @@
-"""Posteriors with a planted truth: draws about well separated parts, every draw in labels of its own."""
+"""Posteriors with a known truth: draws around well separated components, each draw in random labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..conftest import dataset
 
 
 def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[int, ...]]]:
-    """Symmetry and shapes of a network with inputs, hidden layers and outputs of these sizes."""
+    """Return the symmetry and the shapes of a network with inputs, hidden layers and outputs of these sizes."""
     shapes: dict[str, tuple[int, ...]] = {}
     for layer, (before, after) in enumerate(pairwise(widths), 1):
         shapes |= {f"W{layer}": (before, after), f"b{layer}": (after,)}
@@ -66,7 +66,7 @@ CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Planted:
-    """Draws about a known truth, and the elements that hid it."""
+    """Draws around a known truth, and the group elements that relabelled them."""
 
     group: Group
     clean: dict[str, np.ndarray]
@@ -75,12 +75,12 @@ class Planted:
 
     @property
     def scales(self) -> dict[str, float]:
-        """One for every variable."""
+        """Return a scale of one for every variable."""
         names = {name for block in self.group.symmetry for name in block.variables}
         return dict.fromkeys(names, 1.0)
 
     def left_over(self, found: Element) -> Element:
-        """What the hidden element and the one found make together: constant if all went well."""
+        """Return the product of the hidden and the found element, which is constant if alignment is correct."""
         return self.group.compose(self.hidden, found)
 
 
@@ -93,7 +93,7 @@ def plant(
     lead: tuple[int, int] = (2, 15),
     dtype: type = np.float64,
 ) -> Planted:
-    """Draw a truth, noise about it, and an element for every draw."""
+    """Draw a truth, noise around it, and a group element for every draw."""
     group = Group(symmetry, shapes)
     clean = {
         name: (rng.normal(size=shape) + noise * rng.normal(size=(*lead, *shape))).astype(dtype)
@@ -104,7 +104,7 @@ def plant(
 
 
 def same_everywhere(element: Element) -> bool:
-    """Whether all draws have the same permutations, signs and complements."""
+    """Return whether all draws have the same permutations, signs and complements."""
     return all(
         bool((array == array[0, 0]).all())
         for part in element
@@ -114,7 +114,7 @@ def same_everywhere(element: Element) -> bool:
 
 
 def equal(first: Element, second: Element) -> bool:
-    """Whether two elements are the same."""
+    """Return whether two elements are the same."""
     return all(
         np.array_equal(a, b)
         for part, other in zip(first, second, strict=True)
@@ -124,6 +124,6 @@ def equal(first: Element, second: Element) -> bool:
 
 
 def price(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
-    """Cost of one assignment a draw."""
+    """Return the cost of one assignment per draw."""
     taken = np.take_along_axis(costs, assigned[:, :, None], axis=2)[:, :, 0]
     return taken.astype(np.float64).sum(axis=1)

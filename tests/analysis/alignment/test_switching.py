@@ -55,11 +55,11 @@ def posterior(rng, chains, size=3, orders=None):
             4,
             3,
             6.0**-3,
-            "one of 6 labellings, which independent starts reach once in 216 times: an ",
+            "one of 6 labellings, which happens to independent starts once in 216 times: an ",
         ),
         (4, 2, 1 / 8, "once in 8 times: no evidence for or against the symmetry."),
         (4, 12, math.factorial(12) ** -3.0, "one of 10^9 labellings"),
-        (1, 3, 1.0, "One chain in one labelling: other modes cannot be seen."),
+        (1, 3, 1.0, "The only chain has one labelling, so it cannot reveal other modes."),
     ],
 )
 def test_one_labelling_is_as_improbable_as_independent_starts(rng, chains, size, probability, said):

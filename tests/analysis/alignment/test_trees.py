@@ -139,18 +139,18 @@ class Pair(NamedTuple):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (("a",), {}, "holds one network; give two or more"),
+        (("a",), {}, "has only one network; give two or more"),
         (
             ("a", "b"),
             {"symmetry": ("stem.kernel:3,stem.bias",)},
             "does not hold: permutations of stem.kernel, stem.bias",
         ),
-        (("a", "b"), {"symmetry": None, "apply": None}, "neither `symmetry` nor `apply` is given"),
+        (("a", "b"), {"symmetry": None, "apply": None}, "so `symmetry` or `apply` is needed"),
         (("a", "b"), {"cost": "activations"}, "`cost` and `scales` are for posteriors"),
         (
             ("a", "b", "small"),
             {},
-            r"different architectures: stem.bias has the shape \(6,\) in 'a', and \(4,\) in 'small'",
+            r"different architectures: stem.bias has shape \(6,\) in 'a', but \(4,\) in 'small'",
         ),
         (("a", "b"), {"reference": "c"}, "choose one of draw, mean, gaussian"),
     ],

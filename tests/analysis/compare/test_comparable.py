@@ -89,7 +89,7 @@ def test_other_variables_and_shapes_are_refused(make_mcmc, rng):
     wide = values | {"noise": rng.normal(size=(4, 100, 2))}
     with pytest.raises(ValueError, match=r"`posterior` lacks noise; the reference has mu, sigma"):
         frame.align(make_mcmc(without))
-    with pytest.raises(ValueError, match=r"`posterior` also holds tau;.*choose variables"):
+    with pytest.raises(ValueError, match=r"`posterior` also has tau;.*choose variables"):
         frame.align(make_mcmc(values | {"tau": values["noise"]}))
     with pytest.raises(
         ValueError, match=r"noise of shape \(2,\), but the reference has shape \(\)"

@@ -101,7 +101,7 @@ def tree(rng, *, k: float = 0.4, tail: float = 0.0, drift: float = 0.0) -> xr.Da
             "partly",
             "the other means, other sds and quantiles. Do not use the mean and sd of `b`",
         ),
-        ({"drift": -5.0}, "unusable", "Short chains from the draws move away, `a` by 5.0 stan"),
+        ({"drift": -5.0}, "unusable", "from the draws move away: `a` by 5.0 standard errors"),
     ],
 )
 def test_a_verdict_names_what_cannot_be_used(rng, made, answer, words):

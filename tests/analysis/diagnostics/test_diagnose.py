@@ -161,7 +161,7 @@ def test_a_triangle_of_nan_and_a_constant_are_structure(make_mcmc, rng):
     found = diagnose(make_mcmc({"L": factor}))
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
-    assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: finite in no draw" in said
+    assert "`L[0,1]`, `L[0,2]` and `L[1,2]`: never finite" in said
     assert "`L[0,0]`: the same in every draw" in said
     assert listed(["a", "b", "c"], shown=1) == "`a` and 2 more"
 
@@ -234,7 +234,7 @@ def test_what_was_not_seen_is_never_passed(make_mcmc, rng, chains, stats, row):
     found = diagnose(make_mcmc(values, stats=stats))
     assert found.verdict == "usable"
     assert {r.name: r.outcome for r in found.judgement.rows}[row] == "not judged"
-    said = "modes that it did not visit cannot be seen" if chains == 1 else "could not be judged"
+    said = "cannot reveal modes that it did not visit" if chains == 1 else "could not be judged"
     assert said in found.judgement.sentence
     assert found.judgement.unjudged
 

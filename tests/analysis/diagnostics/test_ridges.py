@@ -65,7 +65,7 @@ def test_what_a_ridge_identifies_is_named(make_mcmc, rng, name, sign, variables)
     (cause,) = found.judgement.causes
     assert (found.verdict, cause.name) == ("unusable", "short")
     text, known, narrower = re.search(
-        r"identifies (.*) \((.*) effective draws, a standard deviation (.*) times", cause.fact
+        r"identifies (.*) \((.*) effective draws, sd (.*) times", cause.fact
     ).groups()
     terms = re.findall(r"`(.*?)`", cause.fact.partition("hardly ")[2])
     assert {term.partition("[")[0] for term in terms} == variables

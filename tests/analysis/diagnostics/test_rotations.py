@@ -26,7 +26,7 @@ def test_aligned_loadings_may_be_used_after_what_no_rotation_changes(make_mcmc, 
     draws = turning(rng, SIMPLE, noise=rng.normal(size=SHAPE))
     found = diagnose(make_mcmc(draws), symmetry="@load:1,scores:1")
     assert found.verdict == "aligned", found
-    assert found.judgement.sentence.startswith("`load` and `scores` rotate, and label-free")
+    assert found.judgement.sentence.startswith("`load` and `scores` rotate, but label-free")
     (cause,) = found.judgement.causes
     assert "load load'" in cause.remedy
     assert "varimax chooses their rotation, not the data" in cause.remedy

@@ -147,7 +147,7 @@ def test_a_fit_to_draws_that_were_not_aligned_says_so(draws):
     fit = ob.approximations.fit_gaussian(draws, "full")
     text = " ".join(repr(fit).split())
     assert "the means and a full covariance of 200 draws of `" in text
-    assert "The draws were not aligned, and the posterior declares permutations of mu" in text
+    assert "The draws were not aligned, but the posterior declares permutations of mu" in text
     assert "not aligned" not in repr(
         ob.approximations.fit_gaussian(ob.align(draws).posterior, "full")
     )

@@ -1,4 +1,4 @@
-"""Posteriors whose labels are known, without a sampler."""
+"""Simulated posteriors with known labels."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from ..conftest import network_posterior
 
 SWITCHED = (1, 2)
-"""Chains of the mixture in which the two components have each other's places."""
+"""Chains of the mixture in which the two components are swapped."""
 
 
 def legend(figure: Figure) -> list[str]:
-    """What a figure's legends say."""
+    """Return the texts of a figure's legends."""
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
 @pytest.fixture(scope="session")
 def mixture() -> xr.DataTree:
-    """Two components, undeclared; chains 1 and 2 have them the other way round, chain 3 from its middle on."""
+    """Return two undeclared components, swapped in chains 1 and 2 and in the second half of chain 3."""
     return _switched(100)
 
 
 @pytest.fixture(scope="session")
 def long_mixture() -> xr.DataTree:
-    """The same with enough draws to be usable after alignment."""
+    """Return the same components with enough draws to be usable after alignment."""
     return _switched(400)
 
 
@@ -58,7 +58,7 @@ def _switched(draws: int) -> xr.DataTree:
 
 @pytest.fixture(scope="session")
 def signs() -> xr.DataTree:
-    """Abilities and discriminations whose signs differ from chain to chain, and that never change places."""
+    """Return abilities and discriminations whose signs, but not labels, differ between chains."""
     rng = np.random.default_rng(6)
     theta = np.linspace(-2.4, 2.4, 6) + 0.15 * rng.normal(size=(4, 100, 6))
     a = np.linspace(1, 2, 3) + 0.1 * rng.normal(size=(4, 100, 3))
@@ -68,7 +68,7 @@ def signs() -> xr.DataTree:
 
 
 def many(components: int) -> xr.DataTree:
-    """Many components, declared, at random places in every chain."""
+    """Return many declared components, in random order in every chain."""
     rng = np.random.default_rng(7)
     places = np.stack([rng.permutation(components) for _ in range(4)])[:, None, :]
     mu = places + 0.1 * rng.normal(size=(4, 50, components))
@@ -80,7 +80,7 @@ def many(components: int) -> xr.DataTree:
 def network_tree(
     model: BayesianNetwork, x: np.ndarray, y: np.ndarray, *, chains: int = 2, draws: int = 20
 ) -> xr.DataTree:
-    """Draws around one network; every chain but the first has its hidden units in the opposite order."""
+    """Return draws around one network, with hidden units in reverse order in all chains but the first."""
     rng = np.random.default_rng(8)
     dims, shapes = model.network.dims, model.network.shapes
     centre = {name: rng.normal(size=shape) for name, shape in shapes.items()}
@@ -96,7 +96,7 @@ def network_tree(
 
 @pytest.fixture(scope="session")
 def regression() -> xr.DataTree:
-    """A network of one input and three ReLU units, with known noise."""
+    """Return a network with one input, three ReLU units and known noise."""
     x = np.linspace(-2, 2, 30)[:, None]
     network = Network(1, (3,), 1, activation="relu")
     model = BayesianNetwork(network, likelihood=Gaussian(noise_sd=0.5))
@@ -105,7 +105,7 @@ def regression() -> xr.DataTree:
 
 @pytest.fixture(scope="session")
 def several_inputs() -> xr.DataTree:
-    """A network of two inputs."""
+    """Return a network with two inputs."""
     x = np.random.default_rng(9).normal(size=(40, 2))
     network = Network(2, (3,), 1, activation="tanh")
     model = BayesianNetwork(network, likelihood=Gaussian(noise_sd=0.5))
@@ -114,7 +114,7 @@ def several_inputs() -> xr.DataTree:
 
 @pytest.fixture(scope="session")
 def classifier() -> xr.DataTree:
-    """A classifier of two inputs."""
+    """Return a classifier with two inputs."""
     x = np.random.default_rng(10).normal(size=(60, 2))
     model = BayesianNetwork(Network(2, (3,), 2, activation="relu"), likelihood=Categorical())
     return network_tree(model, x, (x[:, 0] > 0).astype(np.int64))

@@ -95,9 +95,9 @@ def test_units_in_order_and_a_single_draw_have_no_barriers(regression):
         regression["constant_data"]["x"].values,
         regression["observed_data"]["y"].values,
     )
-    with pytest.raises(ValueError, match="have a fixed order"):
+    with pytest.raises(ValueError, match="fixes the order of the hidden"):
         ob.networks.barriers(ordered)
     single = regression.isel(chain=[0], draw=[0])
     single.attrs = regression.attrs
-    with pytest.raises(ValueError, match="`posterior` holds one draw"):
+    with pytest.raises(ValueError, match="`posterior` has one draw"):
         ob.networks.barriers(single)

@@ -145,7 +145,7 @@ def left_out(rng):
 
 def test_loo_pit_leaves_the_band_where_predictions_are_too_wide(left_out):
     assert "stays within" in ob.plot.loo_pit(left_out(1.0)).alt
-    assert "goes outside" in ob.plot.loo_pit(left_out(3.0)).alt
+    assert "leaves the 95" in ob.plot.loo_pit(left_out(3.0)).alt
     bare = left_out(1.0)
     del bare["posterior_predictive"]
     with pytest.raises(ValueError, match=r"lacks the groups `posterior_predictive`"):
@@ -172,7 +172,7 @@ def test_a_matrix_has_logarithmic_axes_for_wide_scales_and_crosses_for_divergenc
     assert grid[1, 0].get_xscale() == "log"
     assert grid[2, 1].get_xscale() == grid[1, 0].get_yscale() == "linear"
     assert len(grid[1, 0].lines[0].get_xdata()) == 10
-    with pytest.raises(ValueError, match="`entries` names one parameter"):
+    with pytest.raises(ValueError, match="`entries` names only one parameter"):
         ob.plot.pair(tree, "tau")
 
 

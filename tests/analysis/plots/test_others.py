@@ -151,5 +151,5 @@ def test_a_program_without_log_lik_is_told_to_compute_it(rng):
     with pytest.raises(ArgumentError, match="does not compute `log_lik`"):
         ob.plot.khat(tree)
     tree.attrs |= {"program": "def model(y):  # three parameters", "program_name": "model"}
-    with pytest.raises(ArgumentError, match="`log_likelihood`: give what"):
+    with pytest.raises(ArgumentError, match="`log_likelihood`: give the"):
         ob.plot.khat(tree)

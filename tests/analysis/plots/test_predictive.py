@@ -98,7 +98,7 @@ def test_a_second_output_is_chosen_by_its_number():
         c for c in ob.plot.predictive(tree, output=1).axes[0].collections if c.get_label() == "data"
     ]
     np.testing.assert_allclose(data.get_offsets()[:, 1], 5 + x[:, 0])
-    with pytest.raises(ValueError, match="`output` is 2, and the network has 2"):
+    with pytest.raises(ValueError, match="`output` is 2, but the network has 2"):
         ob.plot.predictive(tree, output=2)
 
 

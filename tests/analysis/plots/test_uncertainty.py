@@ -70,7 +70,7 @@ def test_what_is_far_from_the_data_does_not_flatten_them():
 def test_a_posterior_without_data_needs_places(regression):
     bare = regression.copy()
     del bare["constant_data"]
-    with pytest.raises(ValueError, match="has no inputs; give an array"):
+    with pytest.raises(ValueError, match="contains no inputs; give an array"):
         ob.plot.uncertainty(bare)
     figure = ob.plot.uncertainty(bare, x=[[0.0], [1.0]])
     assert "over all" in figure.alt
@@ -79,5 +79,5 @@ def test_a_posterior_without_data_needs_places(regression):
 def test_refusals_say_what_can_be_drawn(regression, classifier):
     with pytest.raises(ValueError, match=r"posteriors\['b'\]` is the posterior of a classifier"):
         ob.plot.uncertainty({"a": regression, "b": classifier})
-    with pytest.raises(ValueError, match="`output` is 1, and the network has 1"):
+    with pytest.raises(ValueError, match="`output` is 1, but the network has 1"):
         ob.plot.uncertainty(regression, output=1)

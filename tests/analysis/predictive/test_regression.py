@@ -89,7 +89,7 @@ def test_score_function_adds_noise_for_all_but_the_errors(rng):
 @pytest.mark.parametrize(
     ("width", "said"),
     [
-        (1.0, "as many as there should be"),
+        (1.0, "as many as expected"),
         (0.3, "too few: the predictions are overconfident"),
         (3.0, "too many: the predictions are underconfident"),
     ],
@@ -98,7 +98,7 @@ def test_coverage_is_held_against_chance(rng, width, said):
     scores = score_predictions(width * rng.normal(size=(2, 200, 300, 1)), rng.normal(size=(300, 1)))
     text = " ".join(repr(scores).split())
     assert said in text
-    assert "91.7 to 98 % would be within chance" in text  # of 300, binomial, 99 %
+    assert "chance allows 91.7 to 98 %" in text  # of 300, binomial, 99 %
     assert "No log score" in text
     check_page(scores._repr_html_())
 

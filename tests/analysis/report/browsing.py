@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages."""
+"""Open pages in a headless Chromium for tests."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def chromium() -> str | None:
-    """Return where a Chromium is; None without one."""
+    """Return the path of Chromium, or None if it is not installed."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @contextmanager
 def browser() -> Iterator:
-    """Start the Chromium of this machine; skips the test where there is none."""
+    """Start the installed Chromium; skip the test if there is none."""
     program = chromium()
     if program is None:
         pytest.skip("there is no Chromium on this machine")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Containers run as root, where Chromium's sandbox refuses to start.
+        # Containers run as root, and Chromium's sandbox does not start as root.
         running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
             yield running
@@ -33,7 +33,7 @@ def browser() -> Iterator:
 
 
 class Visit:
-    """A page that is open, with what it said and asked for."""
+    """An open page, with its console messages and requests."""
 
     def __init__(self, running, path: Path, *, width=1280, height=800, **context):
         self.page = running.new_page(viewport={"width": width, "height": height}, **context)

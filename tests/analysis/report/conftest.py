@@ -1,4 +1,4 @@
-"""Pages as a reader's browser takes them."""
+"""Parser of pages that checks them as a browser would."""
 
 from html.parser import HTMLParser
 
@@ -8,7 +8,7 @@ VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """Collects elements, text and ids of a page, and checks that tags are closed in order."""
+    """Parser that collects elements, text and ids of a page, and checks that tags are closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

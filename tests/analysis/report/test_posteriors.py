@@ -158,7 +158,7 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
     assert folded.summary == "Generated quantities"
     told = " ".join(report.answers[0].verdict.left_out)
     assert "`L[0,0]`: the same in every draw" in told
-    assert "`L[0,1]`: finite in no draw" in told
+    assert "`L[0,1]`: never finite" in told
     assert "`log_lik` (generated quantities, as their names say)" in told
 
 
@@ -190,7 +190,7 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
 @pytest.mark.parametrize(
     ("attrs", "says"),
     [
-        ({"top_level": '["mu"]'}, "or of the priors of `mu`, changes"),
+        ({"top_level": '["mu"]'}, "or of the priors of `mu`. Values"),
         ({}, "which of `mu`, `z` are at the top"),
     ],
 )

@@ -127,7 +127,7 @@ def test_too_few_or_too_noisy_evaluations_do_not_pass(make_fit, trace):
 def test_an_elbo_that_is_not_finite_has_failed(make_fit):
     found = elbo(make_fit(np.array([-3.0, np.nan]), engine="stan"))
     assert found.state == "failed"
-    assert repr(found).startswith("✗ Variational fit: failed\nAn ELBO is not finite")
+    assert repr(found).startswith("✗ Variational fit: failed\nThe fit has failed")
 
 
 def test_a_symmetrised_fit_has_bounds_and_a_best_fit(make_fit):

@@ -44,7 +44,7 @@ def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
 def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
     b1 = rng.normal(size=(2, 5, 3))
     b1[0, 1, 2] = b1[1, 4, 2] = bad
-    with pytest.raises(ValueError, match=r"holds 2 draws that are not finite, of `b1\[2\]` \(2\)"):
+    with pytest.raises(ValueError, match=r"has 2 draws that are not finite: `b1\[2\]` \(2\)"):
         as_view(make_mcmc({"b1": b1})).draws()
 
 
@@ -71,7 +71,7 @@ def test_kinds_are_as_written_down_and_otherwise_a_guess(make_mcmc, rng):
     ).kinds
     assert written.named("transformed") == names
     assert not written.guessed
-    with pytest.raises(ValueError, match="attribute `kinds` that has a wrong type"):
+    with pytest.raises(ValueError, match="attribute `kinds` of `posterior` has a wrong type"):
         _ = as_view(make_mcmc(values, attrs={"kinds": "[3]"})).kinds
 
 

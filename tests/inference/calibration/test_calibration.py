@@ -40,7 +40,7 @@ def test_a_numpyro_model_draws_what_it_observes():
     other, _ = family.simulate(np.random.default_rng(2))
     assert other["slope"] != parameters["slope"]
     assert family.condition(data).data["y"] is not None
-    with pytest.raises(ob.OnebasinError, match="`observed` is y, but the model draws no site y"):
+    with pytest.raises(ob.OnebasinError, match="`observed` names y, but the model draws no site y"):
         ob.truth.Family.of_numpyro(
             lambda y=None: numpyro.sample("obs", dist.Normal(), obs=y), observed="y"
         ).simulate(np.random.default_rng(0))
@@ -179,7 +179,7 @@ def test_data_whose_size_changes_are_refused_in_words():
         FAMILY.condition,
         model=FAMILY.model,
     )
-    with pytest.raises(ValueError, match="`simulate` gave data of shapes"):
+    with pytest.raises(ValueError, match="`simulate` returned data of shapes"):
         CompiledChains(growing, ob.Nuts(**FEW, warmup=20))(
             [simulated(growing, 1, number) for number in range(6)]
         )
@@ -294,7 +294,7 @@ def right():
 @pytest.mark.full
 def test_the_right_program_is_calibrated(right):
     assert right.verdict == "calibrated"
-    assert right.sentences[0].startswith("Calibrated as far as 200 simulations can see")
+    assert right.sentences[0].startswith("Calibrated as far as 200 simulations can tell")
     assert right.names == ("log likelihood", "lp", "z")
     for name in right.names:
         assert kstest(right.shares(name), "uniform").pvalue > 1e-3

@@ -147,8 +147,8 @@ def _without_a_variable() -> None:
     ("model", "words"),
     [
         (_without_a_density, "x with a Delta distribution, which has no density"),
-        (_with_the_name_of_an_axis, "x_dim_0, which is the name of an axis of x"),
-        (_without_a_variable, "'bad' has a NumPyro model without a variable"),
+        (_with_the_name_of_an_axis, "x_dim_0, which is also the name of an axis of x"),
+        (_without_a_variable, "'bad' has a NumPyro model without variables"),
     ],
 )
 def test_a_model_that_has_no_density_is_refused(model, words):
@@ -198,9 +198,9 @@ def _random_mask() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (_some_rows, "selects 3 random rows of the 9 of plate rows .*Leave `subsample_size` out"),
-        (_with_plates, "3 random rows of the 9 of plate rows"),
-        (_random_mask, "random numbers by `numpyro.prng_key` that change its log density"),
+        (_some_rows, "selects 3 of 9 rows of plate rows at random .*Leave `subsample_size` out"),
+        (_with_plates, "selects 3 of 9 rows of plate rows at random"),
+        (_random_mask, "random numbers with `numpyro.prng_key` that change its log density"),
     ],
 )
 def test_a_density_that_changes_from_run_to_run_is_rejected(model, said):

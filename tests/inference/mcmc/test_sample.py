@@ -290,11 +290,9 @@ def test_chains_stay_on_the_device_that_was_chosen():
 class Seen(ProgressBars):
     """Bars that keep what they are told."""
 
-    moving = True
-
-    def __init__(self, moving: bool = True) -> None:
+    def __init__(self) -> None:
         super().__init__(False)
-        self.moving, self.told, self.noted = moving, [], []
+        self.told, self.noted = [], []
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         self.told.append((0, description))

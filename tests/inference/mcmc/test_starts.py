@@ -88,7 +88,7 @@ def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path, engine):
 
 def test_no_finite_optimum_is_an_error_in_a_line():
     search = BestOptimum(lambda v: v[0] * jnp.nan)
-    with pytest.raises(InferenceError, match=r"of 3 starting points .* Raise `init_starts`"):
+    with pytest.raises(InferenceError, match=r"from 3 starting points .* Raise `init_starts`"):
         search(jnp.arange(3.0)[:, None])
     settings = Nuts(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})

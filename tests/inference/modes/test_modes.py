@@ -97,7 +97,7 @@ def test_no_peak_no_gaussian():
         x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.real, (), (2,)))
         numpyro.factor("height", -(x[0] ** 2))
 
-    with pytest.raises(InferenceError, match=r"no maximum .* as `x\[1\]` goes"):
+    with pytest.raises(InferenceError, match=r"no maximum .* as `x\[1\]` approaches"):
         ob.laplace(ob.Target("flat", numpyro_model=flat))
 
 
@@ -113,7 +113,7 @@ def test_an_optimiser_at_the_edge_has_not_converged():
     found = ob.optimize(target, seed=1)
     assert found.attrs["converged"] == 0
     assert "no maximum" in found.attrs["optimum_note"] and "`tau`" in found.attrs["optimum_note"]
-    with pytest.raises(InferenceError, match=r"no maximum .* as `tau` goes"):
+    with pytest.raises(InferenceError, match=r"no maximum .* as `tau` approaches"):
         ob.laplace(target, seed=1)
 
 
@@ -190,7 +190,7 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch):
 
 def test_a_point_estimate_is_not_diagnosed():
     found = ob.optimize(linear_target())
-    with pytest.raises(ValueError, match="holds a point estimate"):
+    with pytest.raises(ValueError, match="is a point estimate"):
         measure(found)
 
 

@@ -1,4 +1,4 @@
-"""Gaussian parts whose log densities are known, and sums over all permutations and signs to hold against."""
+"""Gaussian components with known log densities, and sums over all permutations and signs for comparison."""
 
 from collections.abc import Callable
 from itertools import permutations, product
@@ -13,7 +13,7 @@ from onebasin.inference.mutual_information.estimators import LogRatios, log_rati
 
 
 class Parts:
-    """H parts with D features each, part i at loc_i with scale_i; draws from them."""
+    """H components with D features each, component i at loc_i with scale_i, and draws from them."""
 
     def __init__(self, loc: np.ndarray, scale: np.ndarray, draws: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -21,7 +21,7 @@ class Parts:
         self.draws = loc + scale * rng.standard_normal((draws, *loc.shape))
 
     def log_density(self, sign: float | np.ndarray = 1.0) -> jax.Array:
-        """Entry (w, i, j): log q_i(sign u_j), with one sign or one a feature."""
+        """Return entries (w, i, j) = log q_i(sign u_j), with one sign, or one per feature."""
         terms = norm.logpdf(
             sign * self.draws[:, None, :, :],
             self.loc[None, :, None, :],
@@ -36,14 +36,14 @@ class Parts:
 def parts(
     num_parts: int, delta: float, *, features: int = 4, draws: int = 50, seed: int = 0
 ) -> Parts:
-    """Parts of unequal scales; the mean log ratio of a transposition is about -2 delta."""
+    """Return components with unequal scales; the mean log ratio of a transposition is about -2 delta."""
     rng = np.random.default_rng(1000 + seed)
     loc = rng.standard_normal((num_parts, features)) * np.sqrt(delta / features)
     return Parts(loc, rng.uniform(0.7, 1.4, (num_parts, features)), draws, seed)
 
 
 def brute_force(case: Parts, *, flips: bool) -> np.ndarray:
-    """l(w) as the literal sum of q(g w) / q(w) over the group."""
+    """Compute l(w) as the explicit sum of q(g w) / q(w) over the group."""
     densities = np.stack([case.log_density(1.0), case.log_density(-1.0)])
     size = densities.shape[-1]
     rows = np.arange(size)
@@ -62,7 +62,7 @@ def all_permutations(size: int) -> np.ndarray:
 
 
 def marginals_by_sum(matrix: np.ndarray) -> np.ndarray:
-    """P of one matrix, by summing over all permutations."""
+    """Compute P of one matrix by summing over all permutations."""
     each = all_permutations(len(matrix))
     logs = matrix[np.arange(len(matrix)), each].sum(1)
     weights = np.exp(logs - logsumexp(logs))
@@ -80,7 +80,7 @@ def assert_derivative(
     step: float = 1e-5,
     rtol: float = 1e-6,
 ) -> None:
-    """Hold entries of the gradient against central differences."""
+    """Compare entries of the gradient with central differences."""
     found = jax.grad(function)(jnp.asarray(matrix))
     for entry in entries:
         bump = np.zeros(matrix.shape)
@@ -90,5 +90,5 @@ def assert_derivative(
 
 
 def in_mcse(values: np.ndarray) -> float:
-    """The mean in its standard errors."""
+    """Return the mean in units of its standard error."""
     return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))

@@ -122,7 +122,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
     run.attrs["command"] = "onebasin sample line.stan line.json"
     ob.save(run, path, force=True)
     with pytest.raises(
-        OnebasinError, match=r"not where the run's command names it.* 'recorded', if"
+        OnebasinError, match=r"not found where the run's command names it.* 'recorded' if"
     ):
         ob.predict(path, new)
     (tmp_path / "line.stan").write_text(run.attrs["program"])  # next to the posterior
@@ -144,14 +144,18 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
             "numpyro",
             "`new_data` do not fit the model line, which fails with x, without y",
         ),
-        ([1.0], "numpyro", "`new_data` must map names"),
+        ([1.0], "numpyro", "`new_data` must be a mapping from names"),
         ("no.json", "numpyro", "no.json, which does not exist"),
-        ({"z": 1}, "stan", "holds z, which the program .* does not declare; its data are n, x, y"),
-        ({"n": 2}, "stan", "with x, y as before: mismatch in dimension .*variable name=x"),
+        (
+            {"z": 1},
+            "stan",
+            "contains z, which the program .* does not declare. Its data are n, x, y",
+        ),
+        ({"n": 2}, "stan", "which still uses x, y: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
-        ({"x": X}, None, "of an unknown model, which is not recorded. Give `model`"),
-        ({"x": X}, "offset", "`model` takes rate, y, which the posterior does not contain"),
-        ({"x": X}, "number", "`model` must be a target, .* but is of type int"),
+        ({"x": X}, None, "from an unknown model, which is not recorded. Give a NumPyro"),
+        ({"x": X}, "offset", "`model` needs rate, y, which the posterior does not contain"),
+        ({"x": X}, "number", "`model` must be a target, .*; got int"),
         ({"x": X}, "bare", "the model of 'bare', which takes no arguments"),
     ],
 )
@@ -172,7 +176,7 @@ def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     want = [flat.mean(), flat.std(ddof=1), *np.quantile(flat, [0.25, 0.5, 0.75])]
     np.testing.assert_allclose(table.loc["mu[1]"], want[:2] + want[2:], rtol=1e-12)
     assert "Predictions of `mu`, `y`" in repr(found)
-    with pytest.raises(ValueError, match="`prob` is 1"):
+    with pytest.raises(ValueError, match="`prob` must be above 0 and below 1; got 1"):
         found.intervals(1)
     over = ob.plot.predictions(found, var_name="mu").alt
     assert over.startswith("mu over x. ") and "x −1.00" in over and "x 3.00" in over
@@ -197,7 +201,7 @@ def test_prior_draws_follow_the_prior_and_go_next_to_the_posterior(draws):
     np.testing.assert_allclose(found["prior_predictive"]["y"], mu, atol=6e-3)
     np.testing.assert_array_equal(found["observed_data"]["y"], Y)
     alt = ob.plot.prior(found, draws, var_names="a").alt
-    assert alt.startswith("Densities before and after the data. Standard deviations: a ")
+    assert alt.startswith("Prior and posterior densities. Standard deviations: a ")
 
 
 def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, capsys):
@@ -215,7 +219,7 @@ def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, caps
     ob.save(ob.open_posterior(tmp_path / "run.csv"), tmp_path / "run.nc")
     words = ["predict", str(tmp_path / "run.nc"), str(tmp_path / "new.json")]
     assert main(words) == 1
-    assert "Give `model` (`--program` of the command)" in capsys.readouterr().err
+    assert "as `model` (`--program` on the command line)" in capsys.readouterr().err
     words += ["--program", f"{tmp_path / 'model.py'}:line", "-o", str(tmp_path / "out.nc")]
     assert main([*words, "--json", "--prob", "0.8"]) == 0
     said = json.loads(capsys.readouterr().out)["predictions"]
@@ -434,10 +438,10 @@ def test_the_verdict_of_the_posterior_comes_first(run):
 @pytest.mark.parametrize(
     "change, model, said",
     [
-        (without_terms, None, "no group `log_likelihood`: `posterior` is of an unknown model"),
+        (without_terms, None, "no group `log_likelihood`: `posterior` comes from an unknown model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
-        (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
+        (lambda run: run, "scaled", "`model` does not give the recorded log likelihoods"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number per draw"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "all observations are masked"),
         (lambda run: run | {"log_likelihood": {"y": np.append(np.ones((2, 400, 3)), np.full((2, 400, 1), np.nan), 2)}},
@@ -445,7 +449,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
         (
             lambda run: run | {"log_likelihood": dict.fromkeys("ab", np.zeros((2, 400, 3)))},
             None,
-            "`var_name` is missing; there are log likelihoods of a, b",
+            r"`var_name` is missing: name one of the log likelihoods \(a, b\)",
         ),
     ],
 )  # fmt: skip

@@ -94,8 +94,8 @@ def test_other_versions_and_another_generator_of_random_numbers_are_another_run(
 ELSEWHERE = """
 import sys
 sys.path.insert(0, {folder!r})
-from onebasin.base.processes.libraries import prepare_jax
-prepare_jax()
+from onebasin.base.processes.libraries import prepare_libraries
+prepare_libraries()
 from tests.inference.runs.test_fingerprint import normal, of, recurrent
 import jax.numpy as jnp
 print(of(normal(square=jnp.tanh)), of(recurrent()))

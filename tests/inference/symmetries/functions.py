@@ -1,4 +1,4 @@
-"""Log densities as plain functions of one point, with constraints, as the search asks for them."""
+"""Log densities as plain functions of one point, with constraints, in the form that the search needs."""
 
 import math
 import sys
@@ -71,7 +71,7 @@ INSIDE = {
 
 
 def in_jax(function: Callable[[Point], float], *modules: Any) -> Callable[[Point], Any]:
-    """The same function with JAX in the place of NumPy and SciPy in some modules and in this one, while it runs."""
+    """Return the same function, which replaces NumPy and SciPy by JAX in some modules and in this one while it runs."""
 
     def call(values):
         import jax
@@ -101,7 +101,7 @@ def in_jax(function: Callable[[Point], float], *modules: Any) -> Callable[[Point
 
 
 def parameters(text: str) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Read parameters, such as `mu 3, L 5x2, w unit`: name, shape and constraint; without these a real number."""
+    """Parse parameters such as `mu 3, L 5x2, w unit`: name, shape and constraint; the default is a real number."""
     found = {}
     for name, *words in map(str.split, text.split(", ")):
         shape = tuple(map(int, words.pop(0).split("x"))) if words and words[0][0].isdigit() else ()
@@ -110,7 +110,7 @@ def parameters(text: str) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 class FunctionDensity(SearchedDensity):
-    """A function of one point; parameters are name to (shape, constraint)."""
+    """A function of one point; `parameters` maps names to (shape, constraint)."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class FunctionDensity(SearchedDensity):
         return out
 
     def terms(self, values):
-        """What stays as it is where the log density does."""
+        """Return quantities that do not change if the log density does not."""
         inside = {f"support of {n}": INSIDE[c](values[n]) for n, (_, c) in self.parameters.items()}
         return {"density": self.function(values), **inside}
 

@@ -1,4 +1,4 @@
-"""Models with known symmetries: mixtures, topics, factors, hidden Markov, networks, and many without any."""
+"""Models with known symmetries: mixtures, topics, factors, hidden Markov, networks, and many without a symmetry."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from .functions import FunctionDensity, Point, in_jax, parameters
 
 @dataclass(frozen=True)
 class Known:
-    """A model and its answer: words of live blocks; words or moves of others by status; whether ascents are needed."""
+    """A model and its answer: valid blocks, other blocks or moves by status, and whether ascents are needed."""
 
     parameters: Mapping[str, tuple[tuple[int, ...], str]]
     function: Callable[[Point], float]
@@ -24,17 +24,17 @@ class Known:
 
     @staticmethod
     def of(function: Callable[..., float], text: str, live: str = "", **more) -> "Known":
-        """From a function of the named parameters, these in a text, and words of live blocks with `; ` between."""
+        """Make a model from a function, a text with its parameters, and one with valid blocks, separated by `;`."""
         words = tuple(live.split("; ")) if live else ()
         return Known(parameters(text), lambda p: function(**p), words, **more)
 
     def density(self, more: Callable[[Point], float] = lambda p: 0.0) -> FunctionDensity:
-        """As it is searched, with what is added to it."""
+        """Return the model as the search takes it, with additions."""
         whole = lambda p: self.function(p) + more(p)  # noqa: E731
         return FunctionDensity(self.parameters, whole, ascents=self.ascents)
 
     def readable(self) -> FunctionDensity:
-        """As it is searched, with its program in JAX to be read first."""
+        """Return the model as the search takes it, with its JAX program to be read first."""
         density = self.density()
         density.program = in_jax(density.terms, sys.modules[__name__])
         return density
@@ -45,10 +45,10 @@ RNG = np.random.default_rng(7)
 Y = np.concatenate([RNG.normal(-2, 1, 15), RNG.normal(1, 0.7, 12), RNG.normal(4, 1, 8)])
 X = RNG.normal(size=(25, 3))
 OUT = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=25)
-RNG.uniform(size=25)  # so that two persons of `ANSWERS` answer alike
+RNG.uniform(size=25)  # Two persons of `ANSWERS` must have the same answers.
 ANSWERS = RNG.uniform(size=(9, 5)) < expit(RNG.normal(size=(9, 1)) + RNG.normal(size=5))
 WORDS = RNG.integers(0, 6, size=(4, 12))
-RNG.poisson(3.0, size=20)  # so that what follows stays as it is
+RNG.poisson(3.0, size=20)  # The random numbers below must not change.
 LABELS = RNG.integers(0, 3, size=(8, 4))
 TABLE = RNG.normal(size=(8, 5))
 GRAPH = np.triu((RNG.uniform(size=(7, 7)) < 0.4).astype(float), 1)
@@ -73,12 +73,12 @@ def bernoulli(y, p):
 
 
 def mixed(weights, mean, sd, y=Y):
-    """Log likelihood of a mixture of normal parts."""
+    """Return the log likelihood of a mixture of normal components."""
     return logsumexp(np.log(weights) + logs(y[:, None], mean, sd), axis=1).sum()
 
 
 def filtered(start, moves, mean, sd):
-    """Log likelihood of a hidden Markov model."""
+    """Return the log likelihood of a hidden Markov model."""
     level = np.log(start) + logs(Y[0], mean, sd)
     for y in Y[1:]:
         level = logsumexp(level[:, None] + np.log(moves), axis=0) + logs(y, mean, sd)
@@ -86,12 +86,12 @@ def filtered(start, moves, mean, sd):
 
 
 def process(kernel):
-    """Log likelihood of a Gaussian process."""
+    """Return the log likelihood of a Gaussian process."""
     return -0.5 * OUT @ np.linalg.solve(kernel, OUT) - 0.5 * np.linalg.slogdet(kernel)[1]
 
 
 def known(name, text, live="", **more):
-    """Keep the decorated function, of the parameters in this text, as a model of this name."""
+    """Register the decorated function of the parameters in this text as a model with this name."""
 
     def keep(function):
         MODELS[name] = Known.of(function, text, live, **more)

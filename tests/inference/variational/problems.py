@@ -1,4 +1,4 @@
-"""Targets with interchangeable parts, small enough that every group element can be gone through."""
+"""Targets with interchangeable components, small enough to enumerate every group element."""
 
 from functools import cache, partial
 
@@ -35,7 +35,7 @@ SPREAD = 0.3
 def regression(
     hidden: tuple[int, ...] = (3,), *, activation: str = "relu", num_obs: int = 12
 ) -> NetworkTarget:
-    """A network on made-up data."""
+    """Return a network conditioned on simulated data."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(num_obs, 2))
     y = np.sin(2 * x[:, :1]) + 0.3 * rng.normal(size=(num_obs, 1))
@@ -51,7 +51,7 @@ def broken(
     noise: float | None = None,
     inputs: int = 1,
 ) -> NetworkTarget:
-    """Two layers, with symmetry broken in the ways of Kurle et al. 2021."""
+    """Return two layers whose symmetry is broken as in Kurle et al. 2021."""
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, size=(10, inputs))
     y = np.sinc(3 * x[:, :1]) + 0.2 * rng.normal(size=(10, 1))
@@ -62,7 +62,7 @@ def broken(
 
 
 def classification(num_obs: int = 24) -> NetworkTarget:
-    """A classifier of three classes."""
+    """Return a classifier with three classes."""
     rng = np.random.default_rng(2)
     x = rng.normal(size=(num_obs, 3))
     network = Network(3, (4,), 3, "relu")
@@ -71,7 +71,7 @@ def classification(num_obs: int = 24) -> NetworkTarget:
 
 @cache
 def mixture() -> Target:
-    """Three normal components with weights, means and scales."""
+    """Return a mixture of three normal components with weights, means and scales."""
     rng = np.random.default_rng(3)
     y = jnp.asarray(rng.normal(size=30) + np.repeat([-4.0, 0.0, 4.0], 10))
 
@@ -88,7 +88,7 @@ def mixture() -> Target:
 
 @cache
 def apart() -> Target:
-    """Two components as separate parameters beside a fixed one, with two places of the weights and a sign."""
+    """Return two components as separate parameters next to a fixed one, with two entries of the weights and a sign."""
     y = jnp.asarray(np.random.default_rng(4).normal(size=20) + np.repeat([-3.0, 3.0], 10))
 
     def model() -> None:
@@ -106,7 +106,7 @@ def apart() -> Target:
 
 @cache
 def chain_of_states() -> Target:
-    """A transition matrix whose two axes are exchanged together, and its states' means."""
+    """Return a transition matrix whose two axes are permuted together, and the means of its states."""
 
     def model() -> None:
         rows = numpyro.sample("A", dist.Dirichlet(jnp.full((3, 3), 1.5)).to_event(1))
@@ -119,7 +119,7 @@ def chain_of_states() -> Target:
 
 @cache
 def binary_weight() -> Target:
-    """Two means whose exchange goes with complementing the weight."""
+    """Return two means whose exchange complements the weight."""
 
     def model() -> None:
         theta = numpyro.sample("theta", dist.Beta(2.0, 2.0))
@@ -132,7 +132,7 @@ def binary_weight() -> Target:
 
 @cache
 def complemented() -> Target:
-    """A weight that may be complemented."""
+    """Return a weight that may be complemented."""
 
     def model() -> None:
         theta = numpyro.sample("theta", dist.Beta(0.5, 0.5))
@@ -143,7 +143,7 @@ def complemented() -> Target:
 
 @cache
 def item_response() -> Target:
-    """Abilities and discriminations of unlike lengths that change sign together."""
+    """Return abilities and discriminations with different lengths, which change sign together."""
 
     def model() -> None:
         theta = numpyro.sample("theta", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
@@ -156,7 +156,7 @@ def item_response() -> Target:
 
 @cache
 def two_modes() -> Target:
-    """The average over both labellings of N(TWO_MODES, SPREAD^2 I): a symmetrised Gaussian; log evidence 0."""
+    """Return the average over both labellings of N(TWO_MODES, SPREAD^2 I), a symmetrised Gaussian; log evidence 0."""
 
     def model() -> None:
         prior = dist.Normal(0.0, 1.0).expand([2]).to_event(1)
@@ -169,7 +169,7 @@ def two_modes() -> Target:
 
 
 def parts_of_axes() -> Target:
-    """Pairs in a merged axis, and single numbers with signs after them."""
+    """Return pairs in a merged axis, followed by single numbers with signs."""
 
     def model() -> None:
         w = numpyro.sample("w", dist.Normal(0.0, 1.0).expand([7]).to_event(1))
@@ -199,14 +199,14 @@ TARGETS = {
 
 @cache
 def layout(name: str) -> SymmetryLayout:
-    """The layout of one of the targets, which the tests of a module share."""
+    """Return the layout of one target, which the tests of a module share."""
     return layout_of(TARGETS[name]())
 
 
 def by_sum(
     layout: SymmetryLayout, family: GaussianFamily, p: dict[str, jax.Array], draws: ArrayLike
 ) -> np.ndarray:
-    """log |G| less the log sum of q(g w) / q(w), element by element."""
+    """Compute log |G| minus the log sum of q(g w) / q(w) over all elements."""
     draws = jnp.asarray(draws)
 
     @jax.jit

@@ -34,7 +34,7 @@ def schools_noncentred():
 
 
 def hierarchical_slopes():
-    """Slopes of a group each; the groups' intercepts sum to zero."""
+    """Define one slope per group, and intercepts of groups that sum to zero."""
     with pm.Model(coords={"group": ["a", "b", "c"]}) as model:
         alpha = pm.Normal("alpha", 0, 2)
         apart = pm.ZeroSumNormal("apart", 1, dims="group")
@@ -47,7 +47,7 @@ def hierarchical_slopes():
 
 
 def correlated_slopes():
-    """Intercepts and slopes whose covariance PyMC keeps as a packed Cholesky factor."""
+    """Define intercepts and slopes whose covariance PyMC stores as a packed Cholesky factor."""
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 2, shape=2)
         chol, _, _ = pm.LKJCholeskyCov("factor", eta=2, n=2, sd_dist=pm.Exponential.dist(1, size=2))
@@ -59,7 +59,7 @@ def correlated_slopes():
 
 
 def correlated_outcomes():
-    """Outcomes with a correlation matrix: its Cholesky factor is the parameter."""
+    """Define outcomes with a correlation matrix, whose Cholesky factor is the parameter."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=(N, 3)) + X[:, None]
     with pm.Model() as model:
@@ -83,7 +83,7 @@ def mixture():
 
 
 def moving_average():
-    """ARMA(1, 1): every error follows from the one before."""
+    """Define ARMA(1, 1), in which every error depends on the previous one."""
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 2)
         phi = pm.Uniform("phi", -1, 1)
@@ -97,7 +97,7 @@ def moving_average():
 
 
 def garch():
-    """GARCH(1, 1), whose variances a scan computes; one parameter bounds another."""
+    """Define GARCH(1, 1), with variances from a scan, in which one parameter bounds another."""
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 2)
         base = pm.HalfNormal("base", 1)
@@ -130,7 +130,7 @@ def stochastic_volatility():
 
 
 def covariance():
-    """A covariance matrix with a Wishart prior."""
+    """Define a covariance matrix with a Wishart prior."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=(N, 2))
     with pm.Model() as model:

@@ -12,7 +12,7 @@ BASE = {"N": N, "K": K, "X": X}
 
 
 def linear_with_missing():
-    """A linear regression, of which some outcomes are missing: they are parameters."""
+    """Define a linear regression whose missing outcomes are parameters."""
     rng = np.random.default_rng(1)
     y = SCORE + rng.normal(size=N)
     known = np.arange(N) % 4 != 1
@@ -53,7 +53,7 @@ def beta_binomial():
     y = rng.binomial(trials, rng.beta(2, 3, size=N))
     with pm.Model() as model:
         mean = pm.Beta("mean", 2, 2)
-        size = pm.Pareto("size", 1.5, 0.5)  # above 0.5: a bound on one side
+        size = pm.Pareto("size", 1.5, 0.5)  # Above 0.5: a bound on one side.
         pm.BetaBinomial("y", mean * size, (1 - mean) * size, n=trials, observed=y)
     return model, {"N": N, "trials": trials, "y": y}
 
@@ -84,7 +84,7 @@ def horseshoe():
 
 
 def weibull_survival():
-    """Survival times, censored at 2."""
+    """Define survival times that are censored at 2."""
     rng = np.random.default_rng(1)
     y = np.minimum(rng.weibull(1.4, size=N) * np.exp(SCORE), 2)
     with pm.Model() as model:

@@ -1,4 +1,4 @@
-"""Small networks of Flax, of 26 architectures; `architectures.txt` holds what is right for each."""
+"""Small Flax networks of 26 architectures; `architectures.txt` has the correct answer for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAVES = RNG.normal(size=(5, 8))
 
 
 class Stated(nn.Module):
-    """A network stated by a function."""
+    """A Flax network defined by a function."""
 
     function: Callable[[Any], Any]
 
@@ -37,7 +37,7 @@ class Stated(nn.Module):
 
 @dataclass(frozen=True)
 class Architecture:
-    """A function of named arrays, and their shapes."""
+    """A function of named arrays, with their shapes."""
 
     function: Callable[[dict[str, Any]], dict[str, Any]]
     shapes: dict[str, tuple[int, ...]]
@@ -47,7 +47,7 @@ ARCHITECTURES: dict[str, Callable[[], Architecture]] = {}
 
 
 def architecture(name: str, x: np.ndarray) -> Any:
-    """Keep the decorated function as a network of this name, with normal priors and a normal likelihood."""
+    """Register the decorated function as a network with this name, normal priors and a normal likelihood."""
 
     def keep(function: Callable[[Any], Any]) -> None:
         def make() -> Architecture:
@@ -157,7 +157,7 @@ def _(x):
 
 
 class Experts(nn.Module):
-    """Three experts of four hidden units, mixed by a softmax."""
+    """Three experts with four hidden units each, mixed by a softmax."""
 
     @nn.compact
     def __call__(self, x: Any) -> Any:
@@ -176,7 +176,7 @@ def _(x):
 
 
 class Tied(nn.Module):
-    """An autoencoder whose decoder is the encoder transposed."""
+    """An autoencoder whose decoder is the transposed encoder."""
 
     @nn.compact
     def __call__(self, x: Any) -> Any:
@@ -247,13 +247,13 @@ def _(x):
 
 
 class Spectral(nn.Module):
-    """A convolution by the product of spectra."""
+    """A convolution computed as a product of spectra."""
 
     channels: int
 
     @nn.compact
     def __call__(self, x: Any) -> Any:
-        """Apply it to (row, place, channel)."""
+        """Apply the convolution to an array (row, place, channel)."""
         kernel = self.param("kernel", nn.initializers.normal(), (8, x.shape[-1], self.channels))
         found = jnp.einsum("nfi,fio->nfo", jnp.fft.rfft(x, axis=1), jnp.fft.rfft(kernel, axis=0))
         return jnp.fft.irfft(found, n=8, axis=1)
@@ -280,7 +280,7 @@ def _(x):
 
 
 def told(found: ReadSymmetry, shapes: dict[str, tuple[int, ...]]) -> str:
-    """What was read as text: one line per class, with its sets of signs; signs of whole arrays; reasons by axis."""
+    """Format what was read: one line per class with its sets of signs, signs of whole arrays, and reasons by axis."""
 
     def word(name: str, part: AxisPart) -> str:
         place = place_of(part, shapes[name])

@@ -1,7 +1,7 @@
-"""Random programs of JAX and their symmetries by brute force: what reading finds is held against these.
+"""Random JAX programs and their symmetries by brute force, to which tests compare the result of reading a program.
 
-A program builds arrays from a few small parameters by some twenty kinds of steps and adds up what it has. All sets of
-axes of one length are tried, of which the first component changes place with each other one, and all sets of signs.
+A program builds arrays from a few small parameters with about twenty kinds of steps, and sums the results. Brute force
+tries all sets of axes of equal length, with swaps of the first component and each other one, and all sets of signs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """A function of named arrays, and their shapes."""
+    """A function of named arrays, with their shapes."""
 
     function: Callable[[Values], jax.Array]
     shapes: Shapes
@@ -33,7 +33,7 @@ class RandomProgram:
 
 LENGTHS = (2, 3)
 SCALES = (0.2, 0.7, 1.7, 2.7, 3.7)
-"""Of the points at which brute force compares: with fewer a mask or a branch may be the same at all."""
+"""Scales of the points at which brute force compares; with fewer, a mask or a branch may be the same at all points."""
 CURVES = {
     "tanh": jnp.tanh,
     "sin": jnp.sin,
@@ -50,7 +50,7 @@ CURVES = {
 def random_program(
     seed: int, steps: int = 8, deep: bool = False, odd: bool = False
 ) -> RandomProgram:
-    """Make a program of so many steps; a deep one may have loops, convolutions and branches, an odd one rare steps."""
+    """Make a program with this number of steps; `deep` adds loops, convolutions and branches, `odd` rare steps."""
     rng = np.random.default_rng(seed)
     shapes: Shapes = {}
     for at in range(rng.integers(2, 5)):
@@ -138,7 +138,7 @@ def _sum(rng, pool):
 def _softmax(rng, pool):
     array = _one(rng, pool)
     axis = rng.integers(array.ndim) if array.ndim else 0
-    # Of two entries it is a tanh of their difference, which no program shows.
+    # For two entries, this is a tanh of their difference, which cannot be read from a program.
     return jax.nn.softmax(array, axis=axis) if array.ndim and array.shape[axis] > 2 else None
 
 
@@ -184,7 +184,7 @@ def _take(rng, pool):
 
 def _sort(rng, pool):
     array = _one(rng, pool)
-    # A sum of even functions of sorted values is even for no reason that a program shows.
+    # The evenness of a sum of even functions of sorted values cannot be read from a program.
     return 0.3 + jnp.sort(array, axis=int(rng.integers(array.ndim))) if array.ndim else None
 
 
@@ -263,7 +263,7 @@ def _loop(rng, pool):
 
 
 def _along(call):
-    """A step that applies a function along one axis of an array."""
+    """Make a step that applies a function along one axis of an array."""
 
     def step(rng, pool):
         array = _one(rng, pool)
@@ -273,7 +273,7 @@ def _along(call):
 
 
 def _square(call):
-    """A step that applies a function to a positive definite matrix."""
+    """Make a step that applies a function to a positive definite matrix."""
 
     def step(rng, pool):
         found = [a for a in pool if a.ndim == 2]
@@ -345,7 +345,7 @@ ODD = {
     "pieces": _along(lambda a, k: jnp.split(a, [1], axis=k)[1]),
     "unstacked": lambda rng, pool: (lambda a: a[0] * a[-1] if a.ndim else None)(_one(rng, pool)),
 }  # fmt: skip
-"""Steps that are rare in models, for what is false alone."""
+"""Steps that are rare in models; tests with them only look for false symmetries."""
 
 STEPS = {
     "curve": _curve, "add": _add, "multiply": _multiply, "outer": _outer, "dot": _dot, "data": _data, "sum": _sum,
@@ -366,7 +366,7 @@ PLAIN = [kind for kind in STEPS if kind not in DEEP] + [
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many symmetries a program has and how many of them reading found, and what it found that is false."""
+    """Numbers of symmetries in a program and of those that reading found, with the false ones."""
 
     permutations: int
     permutations_found: int
@@ -380,7 +380,7 @@ def _is_whole(part, shape):
 
 
 def index_of(part, length):
-    """Components of a part of an axis: the place of each position's component, -1 where it has none."""
+    """Return the component of each position of an axis, or -1 if it has none."""
     found = np.full(length, -1)
     for repeat in range(part.repeats):
         for component in range(part.count):
@@ -390,7 +390,7 @@ def index_of(part, length):
 
 
 def permuted(values, places, order):
-    """Values with components in another order at all places."""
+    """Return values with components permuted along all given axes."""
     moved = dict(values)
     for name, parts in places.items():
         for part in parts:
@@ -402,7 +402,7 @@ def permuted(values, places, order):
 
 
 def signed(values, places, signs):
-    """Values with signs of components at all places."""
+    """Return values with signs of components changed along all given axes."""
     moved = dict(values)
     for name, part in places:
         own = index_of(part, moved[name].shape[part.axis])
@@ -414,7 +414,7 @@ def signed(values, places, signs):
 
 
 def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict:
-    """Hold what was read against brute force."""
+    """Compare the result of reading with brute force."""
     rng = np.random.default_rng(seed)
     points = [
         {n: rng.normal(size=s) * scale for n, s in program.shapes.items()} for scale in SCALES
@@ -435,7 +435,7 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
     here = values_of(points)
 
     def holds(moves: list) -> np.ndarray:
-        """Whether every one of some moves, functions of values, keeps the function."""
+        """Return, for each move (a function of values), whether it leaves the program's function unchanged."""
         moved = [move(point) for move in moves for point in points]
         there = values_of(moved).reshape(len(moves), -1) if moves else np.empty((0, len(SCALES)))
         return (np.abs(there - here) <= 1e-9 * (1 + np.abs(here))).all(axis=1)
@@ -503,7 +503,7 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
 
 
 def counted(seeds, **kind):
-    """Symmetries of random programs, those that were read, and false ones."""
+    """Count symmetries of random programs, those that reading found, and false ones."""
     total, found, false = 0, 0, []
     with precision("float64"), jax.numpy_rank_promotion("allow"):
         for seed in seeds:

@@ -1,4 +1,4 @@
-"""A wheel with few headers, from which a home is made in no time: the compiler is a stand-in anyway."""
+"""A wheel with few headers, from which assembling a home is fast. The compiler is a stand-in."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ HEADERS = ("version.hpp", "model/model_header.hpp", "services/util/create_rng.hp
 
 @pytest.fixture(scope="session")
 def few_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place to import from, with the part of httpstan that a home is made of."""
+    """Return a folder for imports with the part of httpstan that a home needs."""
     place, whole = tmp_path_factory.mktemp("wheel"), find_wheel().folder
     wheel = place / "httpstan"
     for header in HEADERS:
@@ -27,11 +27,11 @@ def few_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def whole_wheel() -> None:
-    """The wheel as it is installed."""
+    """Return the wheel as installed."""
 
 
 @pytest.fixture(autouse=True)
 def wheel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The small wheel, where a test does not ask for the whole one."""
+    """Use the small wheel, unless a test needs the whole one."""
     if "whole_wheel" not in request.fixturenames:
         monkeypatch.syspath_prepend(request.getfixturevalue("few_headers"))

@@ -137,7 +137,7 @@ def test_assemble_says_that_it_waits_for_another_process(fake_compiler):
         other.release()
 
     assemble(progress=release)
-    waits = "waiting for another process, which is building it"
+    waits = "waiting for another process that is building it"
     assert stages[:2] == [waits, "linking Stan's headers"]
 
 
@@ -180,11 +180,11 @@ CANNOT = [
     (lambda m, f: m.setattr(shutil, "disk_usage", lambda path: FULL), "is full"),
     (
         lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/a b"),
-        "a b.* has the character ' ' in its path",
+        "a b.* contains the character ' '",
     ),
     (
         lambda m, f: m.setenv("XDG_CACHE_HOME", f"{f}/file"),
-        "cannot be written under .*XDG_CACHE_HO",
+        "cannot be written to .*XDG_CACHE_HO",
     ),
 ]
 
@@ -202,7 +202,7 @@ def test_where_nothing_can_be_built_it_is_said(tmp_path, monkeypatch, fake_compi
 
 def test_assemble_refuses_no_jobs(fake_compiler):
     fake_compiler()
-    with pytest.raises(ValueError, match="`jobs` is 0; it must be 1 or more"):
+    with pytest.raises(ValueError, match="`jobs` must be at least 1; got 0"):
         assemble(jobs=0)
 
 

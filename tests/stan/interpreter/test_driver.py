@@ -13,9 +13,7 @@ from onebasin.stan.choice import driver
 from onebasin.stan.compile import ProgramInfo, last_words
 from onebasin.stan.interpreter import driver as process
 from onebasin.stan.interpreter.driver import Model
-from onebasin.stan.interpreter.runtime import compiled
 from onebasin.stan.run import (
-    Adapted,
     CommandStart,
     Files,
     Output,
@@ -28,6 +26,7 @@ from onebasin.stan.run import (
 )
 
 from ..conftest import PROGRAMS
+from .compiling import compiled
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
 START = CommandStart(seed=3)
@@ -56,10 +55,10 @@ def drive(tmp_path) -> Drive:
     return drive
 
 
-def nuts(files, start, *, metric="diag", draws=1000, adapted=None):
+def nuts(files, start, *, metric="diag", draws=1000, adapted=()):
     engine = ["engine=nuts", "max_depth=10"]
     how = {"draws": draws, "target_acceptance": 0.8, "refresh": 100, "metric": metric}
-    warmup = {"warmup": 300} if adapted is None else {"warmup": 0, "adapt": False}
+    warmup = {"warmup": 300} if not adapted else {"warmup": 0, "adapt": False}
     return sample(engine, files, start, adapted=adapted, **how, **warmup)
 
 
@@ -84,7 +83,7 @@ def test_nuts_finds_the_posterior_and_goes_on_from_its_warmup(drive, tmp_path, m
     assert found.seconds("Warm-up") >= 0 and found.seconds("Sampling") >= 0
     adaptation = read_adaptation(found.comments, step)
     assert adaptation.inverse_metric.shape == shape
-    adapted = Adapted(step_size=step, metric=adaptation.write(tmp_path))
+    adapted = adaptation.arguments(tmp_path)
     again = drive(nuts, metric=metric, draws=20, adapted=adapted)
     assert set(again.method["stepsize__"]) == {step} and again.variables["x"].shape == (20, 2)
 

@@ -1,4 +1,4 @@
-"""The lab: frames, records, settings, and tables with their intervals."""
+"""Tests of the studies' tools: frames, records, settings, and tables with intervals."""
 
 import importlib.util
 import json
@@ -37,7 +37,7 @@ def test_frames_hold_what_json_keeps_and_are_asked_by_values():
         {"a": None, "b": None, "c": None, "d": [3, True]},
     ]
     assert type(kept[0]["a"]) is float
-    # A whole number next to a missing one stays one.
+    # An integer next to a missing value stays an integer.
     counts = lab.frame_of([{"m": "a", "n": 1}, {"m": "b", "n": None}, {"m": "a", "n": 3}])
     assert json.dumps(counts["n"].tolist()) == "[1, null, 3]"
     assert lab.find(counts, m="b") == {"m": "b", "n": None}
@@ -114,7 +114,7 @@ def test_a_record_that_was_changed_by_hand_is_refused(tmp_path):
 
 @pytest.fixture
 def toy(monkeypatch) -> ModuleType:
-    """The study of the guide, in the table of studies."""
+    """Register the study of the guide."""
     spec = importlib.util.spec_from_file_location("toy_study", TOY)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "toy_study", module)
@@ -170,7 +170,7 @@ def test_intervals_are_those_of_scipy():
     (shared,) = changes(overlap=0.25).rows(frames())
     factor = np.sqrt((1 / 7 + 0.25) / (1 / 7))
     assert shared["high"] - shared["low"] == pytest.approx(factor * (row["high"] - row["low"]))
-    # A ratio is that of mean logarithms.
+    # A ratio comes from the means of logarithms.
     (row,) = changes("ratio").rows(frames())
     logs = np.log(np.divide(LOWER, FREE))
     wanted = ttest_1samp(logs, 0).confidence_interval(0.95)
@@ -203,7 +203,7 @@ def test_means_leave_out_what_is_missing_in_lists_too(value):
     measures = {"x": "x", "y": "y", "sum": lambda row: row["x"] + 1, "z": "z"}
     found = {row["measure"]: row for row in Summary("All", measures, by=("of",)).rows(rows)}
     assert (found["y"]["here"], found["y"]["numbers"], found["y"]["left out"]) == (2.0, 2, 1)
-    assert found.keys() == {"y"}  # nobody measured the others
+    assert found.keys() == {"y"}  # The other measures have no values.
 
 
 def test_rows_that_are_not_trusted_are_left_out_and_counted():

@@ -1,4 +1,4 @@
-"""Running cells: what is made, what is taken again, and what a failure takes with it, serially and several at once."""
+"""Tests of running cells, serially and in parallel: which are made, reused, or failed with their inputs."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from onebasin.studies.lab.study import Cell, Context, Outcomes, Study
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a cell: what happens while it is made."""
+    """Settings of a cell: the event that happens while it is made."""
 
     event: str = ""
     power: float = 1.0
@@ -32,7 +32,7 @@ class Config:
 
 
 def cells(config: Config) -> tuple[Cell, ...]:
-    """Cells of their own, one that is made from all of them, and one from that."""
+    """Return independent cells, a cell made from all of them, and a cell made from that one."""
     seeds = [config.seed, 7, 8]
     own = [Cell(f"p{i}", "toy", "numpy", Plan(e), seeds[i]) for i, e in enumerate(config.events)]
     inputs = tuple(cell.key for cell in own)
@@ -41,7 +41,7 @@ def cells(config: Config) -> tuple[Cell, ...]:
 
 
 def make(config: Config, cell: Cell, context: Context) -> xr.DataTree:
-    """Draw numbers, sum inputs, or do as the settings say."""
+    """Draw numbers, sum inputs, or raise the error in the settings."""
     if cell.settings.event == "error":
         raise RuntimeError("a bug")
     if cell.settings.event == "failure":
@@ -57,7 +57,7 @@ STUDY = Study(Config, cells, lambda config, cell: None, lambda config, outcomes:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the study in a folder; returns outcomes, what was said, and the problems that were made."""
+    """Return a function that runs the study in a folder and returns outcomes, messages and the problems made."""
     monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)
 
     def run(config: Config = STUDY.configure(), where: str = "run", **how: Any) -> tuple:  # noqa: B008
@@ -72,7 +72,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Run tasks in threads of this process, for the sake of time."""
+    """Run tasks in threads of this process, to save time."""
 
     def start(order, cores, cancel, hear):
         hear({})
@@ -106,9 +106,9 @@ def test_cells_are_made_from_their_inputs_one_by_one_or_several_at_once(run, tmp
     ("config", "remade"),
     [
         (Config(), []),
-        (Config(noise="quiet"), []),  # settings of the study alone
-        (Config(seed=1), ["p0", "sum", "last"]),  # an input changed: all that hangs on it
-        (Config(power=2.0), ["sum", "last"]),  # its own settings
+        (Config(noise="quiet"), []),  # A setting that no cell uses.
+        (Config(seed=1), ["p0", "sum", "last"]),  # An input changed, with all that depends on it.
+        (Config(power=2.0), ["sum", "last"]),  # The settings of the cell changed.
     ],
 )
 def test_finished_cells_are_taken_again_and_changed_ones_made_with_what_depends_on_them(
@@ -147,12 +147,12 @@ def test_failures_take_what_depends_on_them_and_nothing_else(run, tmp_path):
     assert [key for key, cell in record.items() if "trace" in cell] == ["p2.toy.numpy"]
     assert record["p2.toy.numpy"]["message"] == "RuntimeError: a bug"
     assert 'raise RuntimeError("a bug")' in record["p2.toy.numpy"]["trace"]
-    # What was made from other inputs is gone; what failed of itself is not tried again.
+    # Results of other inputs are gone, and a cell that failed by itself is not tried again.
     assert [p.name for p in (tmp_path / "run/posteriors").glob("*.nc")] == ["p0.toy.numpy.nc"]
     _, said, _ = run(Config(("", "failure", "error")), retries=0)
     assert "[2/5] p1, toy, numpy: failed before: no mode was found" in said
     assert "[3/5] p2, toy, numpy: failed: RuntimeError: a bug" in said
-    # Once the inputs succeed, the others do.
+    # After the inputs succeed, the cells that need them do so too.
     outcomes, _, made = run()
     assert made == ["p1", "sum", "last"]
     assert not outcomes.failures
@@ -161,7 +161,7 @@ def test_failures_take_what_depends_on_them_and_nothing_else(run, tmp_path):
 def test_cells_are_named_by_patterns(run):
     some, _, _ = run(patterns=["p1.*"])
     assert [cell.problem for cell in some] == ["p1"]
-    more, _, made = run(patterns=["sum.*"])  # with its inputs, and what is there
+    more, _, made = run(patterns=["sum.*"])  # With its inputs and the finished cells.
     assert made == ["p0", "sum"]
     assert [cell.problem for cell in more] == ["p0", "p1", "sum"]
     with pytest.raises(StudyError, match="`--only` is 'q', which matches none of the 4 cells"):

@@ -1,4 +1,4 @@
-"""Classifiers of growing width: comparisons, nearest permuted copies with their bounds, distances from HMC."""
+"""Tests of classifiers of growing width: comparisons, nearest permuted copies and bounds, distances from HMC."""
 
 import math
 from dataclasses import replace
@@ -23,7 +23,7 @@ METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 def fits_of(width, name, *, symmetrised, accuracy=0.9):
     method = next(m for m in METHODS if m.name == name)
     noise = np.array([0.0, 0.1, -0.1, 0.05, -0.05])
-    ramp = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # seeds differ by more than methods do
+    ramp = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # Seeds differ more than methods.
     values = symmetrised + ramp + (noise if name != "mfvi" else 0.0)
     return {
         "width": width,
@@ -56,9 +56,9 @@ def test_comparisons_are_paired_and_infonce_is_at_its_best_k():
     found = {(row["of"], row["measure"]): row for row in rows}
     ours = found["mfvi to recommended, width 8", "symmetrised ELBO, nats"]
     assert ours["here"] == pytest.approx(0.5)
-    assert ours["high"] - ours["low"] < 0.25  # unpaired, it would be about 5
+    assert ours["high"] - ours["low"] < 0.25  # Unpaired, it would be about 5.
     best = found["InfoNCE at its best K to recommended, width 8", "symmetrised ELBO, nats"]
-    assert best["here"] == pytest.approx(0.5)  # by K = 2 it would be 1.5
+    assert best["here"] == pytest.approx(0.5)  # With K = 2, it would be 1.5.
 
 
 BLOCK = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
@@ -91,7 +91,7 @@ def test_the_nearest_copy_is_one_transposition_away(rng):
 
 
 def test_the_separation_is_that_of_two_modes_in_their_own_standard_deviations(rng):
-    """Of N(-a, S) and N(a, S) it is sqrt(a' S^-1 a), found here from the whole vectors."""
+    """The separation of N(-a, S) and N(a, S) is sqrt(a' S^-1 a), computed here from the whole vectors."""
     values, sd = random_values(rng, MODEL, 1), random_values(rng, MODEL, 1)
     sd = {name: np.exp(0.3 * value) for name, value in sd.items()}
     flat = {n: v[0] for n, v in values.items()}

@@ -1,4 +1,4 @@
-"""Experiments with two modes and with two weights, compared with quadrature and closed forms."""
+"""Tests of the experiments with two modes and two weights, by quadrature and closed forms."""
 
 import math
 from dataclasses import replace
@@ -54,8 +54,8 @@ def test_sampled_divergence_is_the_mean_log_ratio(rng):
 
 @pytest.mark.full
 def test_descents_end_where_quadrature_says():
-    # Below and above the threshold. A descent's end is never better than the optimum, and worse by its noise: over six
-    # keys by 0.012 nats at most.
+    # The ratios lie below and above the threshold. The end of a descent is never better than the optimum, and worse by
+    # its noise: at most 0.012 nats over six keys.
     ratios, seeds, how = np.array([1.0, 2.2, 2.6, 3.5]), 8, Descent(50, 0.05, 1_500)
     means, covariances = descend(jax.random.key(3), np.repeat(ratios, seeds), how)
     for ratio, mine, wide in zip(
@@ -79,7 +79,7 @@ def test_descents_end_where_quadrature_says():
     [
         ([0, 0, 1, 1], (2.0, 3.0)),
         ([0, 0.5, 0.6, 1], (2.0, 3.0)),
-        ([0, 1, 0.2, 1], (3.0, 4.0)),  # one that comes back is not yet above
+        ([0, 1, 0.2, 1], (3.0, 4.0)),  # A share that falls again is not above the threshold.
         ([1, 1, 1, 1], (np.nan, 1.0)),
         ([0, 0, 0, 0], (4.0, np.nan)),
     ],
@@ -104,7 +104,7 @@ def solved(noise: float, alpha: float):
 
 
 def log_mass(x: np.ndarray, y: np.ndarray, noise: float, signs: tuple[int, int]) -> float:
-    """Log mass of one quadrant, in which the posterior is a Gaussian cut off."""
+    """Return the log mass of one quadrant, in which the posterior is a truncated Gaussian."""
     precision, pull = np.eye(2), np.zeros(2)
     constant = norm.logpdf(y, scale=noise).sum()
     for side in (1, -1):
@@ -150,7 +150,7 @@ def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, 
     found, truth = solved(noise, alpha)
     q = approximation(np.array(loc), np.array(scale), found)
     half, weight = np.polynomial.legendre.leggauss(250)
-    axis = 2 * np.concatenate([half - 1, half + 1])  # from -4 to 4, with an end at the kink
+    axis = 2 * np.concatenate([half - 1, half + 1])  # From -4 to 4, with an edge at the kink.
     weight = 2 * np.tile(weight, 2)
     first, second = axis[:, None], axis[None, :]
     log_p = log_joint(found, first, second) - truth.log_evidence
@@ -179,7 +179,7 @@ def test_optimum_is_flat_and_no_random_gaussian_is_better(noise, alpha, symmetri
         return q.symmetrised_elbo if symmetrised else q.elbo
 
     where = np.concatenate([best.loc, np.log(best.scale)])
-    # Forward differences of 1e-6: their own error is about curvature (up to 2e2) times the step.
+    # The error of forward differences is about the curvature (up to 2e2) times the step of 1e-6.
     np.testing.assert_allclose(approx_fprime(where, objective, 1e-6), 0, atol=1e-3)
     others = np.concatenate([rng.normal(size=(150, 2)), rng.uniform(-3, 0, (150, 2))], axis=1)
     others[:50] = where + 0.1 * rng.normal(size=(50, 4))
