@@ -87,6 +87,9 @@ def test_another_version_is_rejected(monkeypatch):
 
 def test_a_cluster_that_is_not_there_is_named():
     pytest.importorskip("distributed")
-    for address, says in (("localhost", "must be a distributed.Client"), (7, "must be a distributed")):
+    for address, says in (
+        ("localhost", "must be a distributed.Client"),
+        (7, "must be a distributed"),
+    ):
         with pytest.raises(TaskError, match=says):
             list(run_tasks(divided, {"a": (1, 2)}, address))
