@@ -105,7 +105,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     for field in given:
         if field in known and field not in taken:
             raise StudyError(
-                f"`{flags[field]}` is for NumPyro models; --method {word} of a Stan program takes {allowed}."
+                f"`{flags[field]}` is for NumPyro models; with a Stan program, --method {word} takes {allowed}."
             )
         if field not in known:
             raise StudyError(

@@ -85,7 +85,7 @@ def align(
         "gaussian", ("Reference of the alignment: gaussian, mean, draw, or another posterior file.")
     ),
     cost: str = option(
-        "weights", "Distance between components: weights, or activations of a network."
+        "weights", "Compare components by their entries (weights), or by a network's activations."
     ),
     restarts: int = option(1, "Number of random starts; the best result is kept."),
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),

@@ -57,7 +57,7 @@ def target(
         Each parameter's support, with its shape if it is not a scalar: ``"positive"``, ``("simplex", 3)``,
         ``("real", (4, 2))``. Supports are real, positive, unit_interval, simplex, ordered, positive_ordered,
         unit_vector, cholesky_factor_corr, cholesky_factor_cov, corr_matrix, cov_matrix, or a constraint of NumPyro.
-        The density is over values on the support; methods add the Jacobian of the transform as needed.
+        The density is that of the constrained values; methods add the Jacobian of their transform where they need it.
     symmetry : tuple of blocks, str or sequence of str, optional
         Which axes of which parameters move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional

@@ -340,7 +340,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     seed : int
         Seed of synthetic data. Recorded data do not depend on it; `split` has its own seed.
     **options : Any
-        Options of the data set's loader, listed by its signature, such as `noise_sd` of the synthetic ones.
+        Options of the data set's loader (see its signature), such as `noise_sd` for synthetic data sets.
 
     Returns
     -------

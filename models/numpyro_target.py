@@ -292,7 +292,7 @@ def stated_by(
     import numpyro
     from numpyro.distributions import ImproperUniform
 
-    # In float64, as JAX may keep arrays of the first trace.
+    # Use float64, because JAX may keep arrays of the first trace.
     given = {n: jax.ShapeDtypeStruct(shape, "float64") for n, (_, shape) in sites.items()}
     try:
         with precision("float64"):

@@ -37,8 +37,9 @@ the largest distance. The ratio is a half if the density continues across the cu
 CLOSE, LEAST = 0.1, 0.1
 """The share of all draws that counts as close to the cut, and the minimum share of these on each side."""
 OUTLIER, BESIDE, BEYOND = 12.0, 10, 0.4
-"""Limits for a few draws beyond the cut: the nearest one may be at most 12 times as far from the cut as the mean
-spacing of the 10 draws before the cut. The median distance may be at most 0.4 times that of the other draws."""
+"""Limits for a few draws beyond the cut: the distance of the nearest one from the cut may be at most 12 times
+the mean spacing of the 10 draws before the cut. The median distance may be at most 0.4 times that of the other
+draws."""
 MOVED = 0.2
 """If more than this share of the draws lies beyond the cut, the mean is placed between -1/4 and 3/4 of a circle."""
 

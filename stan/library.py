@@ -293,7 +293,7 @@ class StanLibrary:
         for name, column in _columns(self.names()).items():
             values = np.asarray(variables[name])
             own = values.ndim - len(column.dimensions)
-            # First indices fastest; a complex number is two entries.
+            # The first index varies fastest; a complex number takes two entries.
             backwards = (*range(own), *range(values.ndim - 1, own - 1, -1))
             flat = np.ascontiguousarray(
                 values.transpose(backwards).reshape(*values.shape[:own], -1)

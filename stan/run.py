@@ -127,7 +127,7 @@ def command_line(files: Files, start: CommandStart, method: str, **options: obje
 
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-"""Settings of glibc by which a program keeps memory for a network's temporary arrays between gradients.
+"""Settings of glibc that make a program keep the memory of a network's temporary arrays for the next gradient.
 
 With a matrix of 404 x 50, a fifth of the time would be spent on returning pages and requesting them again. Draws do not
 depend on these settings. The driver of assembled CmdStan homes has them compiled in.

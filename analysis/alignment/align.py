@@ -250,7 +250,7 @@ def _find(
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
             f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of "
-            f"{draws} draws; chains and draws count from 0."
+            f"{draws} draws; chains and draws are numbered from 0."
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):

@@ -127,7 +127,7 @@ class Account:
             )
         if self.unmixed:
             yield (
-                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat) and have not mixed. "
+                f"The chains of `{truth}` have not mixed: R-hat is too high for {in_brief(self.unmixed, SHOWN)}. "
                 "No posterior can agree with a reference whose own chains disagree; see `onebasin diagnose`."
             )
         if not self.permutations:

@@ -136,7 +136,7 @@ ENTRIES = 64
 BOTH = 0.02
 """Share of a difference's rarer sign above which the sign may change with labels."""
 APART = 0.25
-"""Variance of a difference's absolute value over its mean square below which it is bimodal."""
+"""A difference is bimodal if the variance of its absolute value, divided by its mean square, is below this value."""
 RARE = 0.01
 """Share of draws up to which a labelling is ignored."""
 TIED = 0.9

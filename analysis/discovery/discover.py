@@ -482,7 +482,7 @@ class _Search:
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
         found = self._judged(lenses, sorting, alone)
-        if found is None and len(lenses) > 1:  # One of them came closer by chance.
+        if found is None and len(lenses) > 1:  # A slot moved along only by chance.
             return self._judged([seed], alone.sorting, alone)
         return found
 

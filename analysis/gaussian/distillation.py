@@ -351,7 +351,7 @@ _CLOSEST = 1e-12
 def energy_score(
     ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
 ) -> Float[Array, " point"]:
-    """Estimate, without bias, the energy score relative to draws `y` at every point, from at least two draws.
+    """Return an unbiased estimate of the energy score of two or more draws relative to draws `y`, at every point.
 
     The score is the mean distance to `y` minus half the mean distance between two different draws.
     """

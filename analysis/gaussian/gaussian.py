@@ -553,7 +553,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     constant = np.flatnonzero(is_constant(rows))
     if constant.size:
         raise ArgumentError(
-            f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so there is no "
+            f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so it has no "
             "density. Leave the variable out with `var_names`."
         )
     return rows

@@ -331,7 +331,7 @@ Labels = Int[np.ndarray, " obs"]
 
 
 def accuracy(logits: Predictions, labels: Labels) -> float:
-    """Return the share of points whose label is the most probable class, averaged over draws."""
+    """Return the share of points whose label is the class with the highest probability averaged over draws."""
     log_probability = class_log_probability(logits)
     if np.isnan(log_probability).any():
         return float("nan")

@@ -57,7 +57,7 @@ def heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that affect results; cloudpickle needs the same version of Python."""
+    """Return the versions that affect results, and Python's, which must be the same for cloudpickle."""
     found = {"Python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):

@@ -336,7 +336,7 @@ class NumpyroDensity(Coordinates):
 
         @partial(jax.jit, static_argnums=1)
         def search(keys: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
-            # NumPyro draws in the order of the model. Only the shapes of these arrays are used.
+            # NumPyro draws values in the order of the model's sites. Only the shapes of these arrays are used.
             like = {name: jnp.zeros(chart.shape) for name, chart in self.charts.items()}
             strategy = init_to_uniform(radius=radius)
             (points, *_), found = find_valid_initial_params(

@@ -55,7 +55,7 @@ class BestOptimum:
             best = self.best(starts, given=given)
         except InferenceError as error:
             raise InferenceError(
-                f"{str(error).removesuffix('.')} (init='optimum'). Raise `init_starts`, or use init='random'."
+                f"{error} For init='optimum', raise `init_starts`, or use init='random'."
             ) from error
         return jnp.asarray(best.vector)
 
@@ -75,7 +75,8 @@ class BestOptimum:
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):
             raise InferenceError(
-                f"No optimum with a finite log density was found from {len(found)} starting points."
+                f"No optimum with a finite log density was found from {len(found)} starting points. Check the "
+                f"data and the prior."
             )
         return best
 

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from ..density.stan_vectors import Density
 
 BATCHES = 10  # Number of batches per chain, whose means give the Monte Carlo error.
-ERROR_RATE = 0.01  # Probability that correct draws leave any interval, over all coordinates and both identities.
+ERROR_RATE = 0.01  # Probability that any interval misses for correct draws, over all coordinates and both identities.
 CLOSE = {
     "float64": 1e-6,
     "float32": 1e-2,

@@ -134,7 +134,7 @@ class Folding:
     def _assigned(
         self, block: Parts, points: Points, reference: Vector, weight: Vector
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
-        """Assign the components of a block to labels with the smallest distance; this is exact for one block."""
+        """Assign the components of a block to labels so that the distance is smallest; this is exact for one block."""
         assert self.layout is not None
         columns = self.layout.columns(block)
         flips = np.zeros(columns.index.shape[1], bool) if columns.flips is None else columns.flips

@@ -1,7 +1,8 @@
 """Deep ensembles (Lakshminarayanan et al. 2017) of maximum a posteriori networks, trained in parallel.
 
 Unlike in the paper, the networks maximise the model's posterior density (its prior is the weight decay), without
-adversarial training and without a predicted variance. `objective="likelihood"` drops the prior.
+adversarial training; the variance is predicted only if the network's likelihood says so. `objective="likelihood"` drops
+the prior.
 
 Members are returned as the draws of a single chain. They are optima, not a sample of the posterior: their spread is
 that of the optima that training finds, and R-hat and ESS do not apply.
@@ -151,8 +152,8 @@ def ensemble(
 
     Notes
     -----
-    Members maximise the posterior density of the model, so its prior is the weight decay. The paper's adversarial
-    training and predicted variance are not included.
+    Members maximise the posterior density of the model, so its prior is the weight decay. Adversarial training, which
+    the original method includes, is omitted. The variance is predicted only if the network's likelihood says so.
 
     References
     ----------

@@ -289,7 +289,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 Axes = dict[str, tuple[str, tuple[str, ...]]]
-"""Names in docs/reference/posterior.md, each with a parameter of the family and its axes."""
+"""The names used in docs/reference/posterior.md, mapped to the family's parameters and their axes."""
 
 
 @dataclass(frozen=True)

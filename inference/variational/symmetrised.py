@@ -164,7 +164,7 @@ def symmetrised_vi(
     report_draws : int
         Number of draws from q for the final estimates.
     report_permutations : int
-        Number of permutations of each of these draws.
+        Number of permutations of each draw for the final estimates.
     draws : int
         Number of draws in the result per fit.
     dtype : {"float64", "float32"}

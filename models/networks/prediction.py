@@ -109,7 +109,8 @@ def mean_and_sd(
     given = _posterior_of(draws)
     if "sigma" not in given:
         raise ArgumentError(
-            f"`draws` lack sigma, which the network infers; they contain {', '.join(map(str, given))}."
+            f"`draws` must contain sigma, because the network infers its noise. They contain only "
+            f"{', '.join(map(str, given))}."
         )
     return output, np.asarray(given["sigma"])[..., None, None]
 

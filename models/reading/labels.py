@@ -243,7 +243,7 @@ class Unifier:
         return label
 
     def fixed(self, size: int, why: Why) -> Label:
-        """Label an axis of a new array that every permutation would change."""
+        """Label an axis of a new array along which no permutation is allowed."""
         return Leaf(AxisClass(size, why=why)) if size > 1 else Uniform(size)
 
     def fix(self, label: Label, why: Why) -> None:

@@ -252,7 +252,7 @@ class ProgramWalk:
         return Array(labels, known=array)
 
     def fixed(self, size: int, what: str) -> Label:
-        """Label an axis that every permutation would change."""
+        """Label an axis along which no permutation is allowed."""
         return self.on.fixed(size, self.why(what))
 
     def fix(self, label: Label, what: str) -> Label:

@@ -1,8 +1,8 @@
 """The element of a symmetry's group that brings one point closest to another.
 
-All elements of a group of up to 1,000 are tried. In a larger group, one block after the other is assigned by the cost
-of every pair of components (Kuhn 1955), until nothing changes. This is exact for blocks that share no variable, if each
-variable has one axis of components. Layers of a network share weights, so they start from several elements.
+All elements of a group of up to 1,000 are tried. In a larger group, blocks are assigned in turn by the cost of every
+pair of components (Kuhn 1955), until nothing changes. This is exact for blocks that share no variable, if each variable
+has one axis of components. Layers of a network share weights, so they start from several elements.
 
 One labelling for every draw by itself: components in order of size, signs positive.
 

@@ -27,7 +27,9 @@ class _Cut(NamedTuple):
     word: str
     positions: np.ndarray
     shape: tuple[int, ...]
-    places: tuple[Place, ...]  # the variable's axes or parts that the first of these axes represent
+    places: tuple[
+        Place, ...
+    ]  # The variable's axes or parts that the first axes of `shape` represent.
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,7 +183,9 @@ def load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
-        raise InterpreterMissing(f"stanli's library cannot be loaded: {error}.") from error
+        raise InterpreterMissing(
+            f"stanli's library cannot be loaded ({error}). Run `pip install --force-reinstall '{allowed}'`."
+        ) from error
     for name in _POINTERS:
         getattr(library, name).restype = c_void_p
     for name in _COUNTS:
