@@ -142,6 +142,7 @@ def infer(
     elif fields:
         made(type(method), fields)  # Rejects unknown fields.
         raise ArgumentTypeError(
-            f"`{next(iter(fields))}` is given in addition to {type(method).__name__}(...). Set it there instead."
+            f"`{next(iter(fields))}` is given in addition to {type(method).__name__}(...). Pass this setting to "
+            f"{type(method).__name__} instead."
         )
     return run(target, method, start=start, **how)

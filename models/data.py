@@ -149,8 +149,8 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
     num_test = round(dataset.num_obs * test_fraction)
     if not 0 < num_test < dataset.num_obs:
         raise ArgumentError(
-            f"`test_fraction` is {test_fraction!r}, which gives {num_test} of {dataset.num_obs} "
-            "observations to the test part. Choose a fraction that leaves at least one in each part."
+            f"`test_fraction` is {test_fraction!r}, which gives {num_test} of {dataset.num_obs} observations to the "
+            "test part. Choose a fraction that leaves at least one observation in each part."
         )
     order = np.random.default_rng(seed).permutation(dataset.num_obs)
     test_rows, train_rows = np.sort(order[:num_test]), np.sort(order[num_test:])
@@ -161,7 +161,7 @@ def own_split(dataset: Dataset) -> Split:
     """Use the test points that belong to the data set as the test part; raise ValueError if it has none."""
     if dataset.held_out is None:
         raise ArgumentError(
-            f"`dataset` is {dataset.name!r}, which comes without test points; use `split`."
+            f"`dataset` is {dataset.name!r}, which has no test points. Use `split` to hold out observations."
         )
     return Split(train=replace(dataset, held_out=None), test=dataset.held_out)
 
@@ -191,8 +191,8 @@ class Standardiser:
         if constant.any():
             name = train.target_names[int(np.argmax(constant))]
             raise ArgumentError(
-                f"`train` has the same {name!r} in all {train.num_obs} observations, so that it "
-                "cannot be standardised. Take more observations, or do not standardise."
+                f"`train` has the same value of {name!r} in all {train.num_obs} observations, so this target cannot "
+                "be standardised. Use more observations, or do not standardise the data."
             )
         y_mean, y_sd = _measure(train.y)
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd, task=train.task)
@@ -207,8 +207,9 @@ class Standardiser:
         fitted = self.task, self.x_sd.size, outputs
         if (found := (dataset.task, dataset.in_dim, dataset.out_dim)) != fitted:
             raise ArgumentError(
-                f"`dataset` is for {found[0]}, with {found[1]} inputs and {found[2]} outputs; the standardiser was "
-                f"fitted to data for {fitted[0]}, with {fitted[1]} and {fitted[2]}."
+                f"`dataset` is for {found[0]}, with {found[1]} inputs and {found[2]} outputs, but the standardiser "
+                f"was fitted to data for {fitted[0]}, with {fitted[1]} inputs and {fitted[2]} outputs. Fit a new "
+                "standardiser."
             )
         regression = self.task == "regression"
         return replace(
@@ -257,4 +258,6 @@ def _measure(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_data_units(dataset: Dataset) -> None:
     if dataset.units != "data":
-        raise ArgumentError(f"`{dataset.name}` is already standardised; give it in data units.")
+        raise ArgumentError(
+            f"`dataset` is already standardised. Give {dataset.name} in its original units."
+        )

@@ -101,16 +101,16 @@ def target(
     elif callable(model):
         if not parameters:
             raise ArgumentTypeError(
-                "A function needs `parameters`, a mapping of names to supports such as "
-                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. Give a function that defines a NumPyro "
-                "model to onebasin.numpyro_model(model, data)."
+                "A log density function needs `parameters`, a mapping from names to supports such as {'mu': 'real', "
+                "'sigma': 'positive', 'theta': ('simplex', 3)}. For a function that defines a NumPyro model, use "
+                "onebasin.numpyro_model(model, data)."
             )
         stated = stated_by(model, {n: _site(n, given) for n, given in parameters.items()})
         own_name, own_dims, own_coords = getattr(model, "__name__", "density"), {}, {}
     else:
         raise ArgumentTypeError(
-            "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target, but is of "
-            f"type {type(model).__name__}. Give a Stan program to onebasin.stan_program(path, data)."
+            "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target; got "
+            f"{type(model).__name__}. For a Stan program, use onebasin.stan_program(path, data)."
         )
     kind = partial(PymcTarget, pymc_model=model) if where == "pymc" else Target
     return kind(
@@ -131,21 +131,22 @@ def _site(name: str, given: Any) -> Site:
     if isinstance(support, str):
         if support not in SUPPORTS:
             raise ArgumentError(
-                f"`parameters` has the support {support!r} for {name}; supports are {', '.join(SUPPORTS)}."
+                f"`parameters` gives {name} the unknown support {support!r}. Use one of {', '.join(SUPPORTS)}."
             )
         support = getattr(constraints, SUPPORTS[support])
     if not isinstance(support, constraints.Constraint):
         raise ArgumentTypeError(
-            f"`parameters` has {support!r} for {name}. Give a support such as 'positive', or a constraint of NumPyro."
+            f"`parameters` gives {name} the support {support!r}. Use a name such as 'positive', or a NumPyro "
+            "constraint."
         )
     if len(shape) < support.event_dim:
         raise ArgumentError(
-            f"`parameters` has the shape {shape} for {name}, whose support needs {support.event_dim} axes, as in "
-            "('simplex', 3)."
+            f"`parameters` gives {name} the shape {shape}, but its support needs at least {support.event_dim} axes, "
+            "as in ('simplex', 3)."
         )
     if min(shape, default=1) < 1:
         raise ArgumentError(
-            f"`parameters` has the shape {shape} for {name}; sizes must be at least 1."
+            f"`parameters` gives {name} the shape {shape}, but every size must be at least 1."
         )
     return support, tuple(int(size) for size in shape)
 

@@ -266,7 +266,7 @@ def find_mnist() -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     raise MissingDataError(
-        f"{', '.join(MNIST_FILES)} were not found in {', '.join(map(str, folders))}. Put them in a folder "
+        f"{', '.join(MNIST_FILES)} were not found in {', '.join(map(str, folders))}. Put these files in a folder "
         f"mnist/, and set the environment variable {VARIABLE} to the directory that contains this folder."
     )
 

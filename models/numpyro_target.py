@@ -97,7 +97,7 @@ def numpyro_model(
     """
     if not callable(model):
         raise ArgumentTypeError(
-            f"`model` must be a function that defines a NumPyro model, but is {model!r}."
+            f"`model` must be a function that defines a NumPyro model; got {model!r}."
         )
     if isinstance(data, str | Path):
         given = read_json_file(check_path("data", data), error=ModelDataError)
@@ -105,7 +105,7 @@ def numpyro_model(
         given = dict(data or {})
     else:
         raise ArgumentTypeError(
-            "`data` must map names of the model's arguments to values, or name a JSON file, but is of type "
+            "`data` must map names of the model's arguments to values, or name a JSON file; got "
             f"{type(data).__name__}."
         )
     arguments = {key: as_array(value) for key, value in given.items()}
@@ -144,13 +144,13 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "nothing"
         raise ModelDataError(
-            f"`data` lacks {', '.join(lacking)}, required by the model {name}; it has {given}."
+            f"`data` lacks {', '.join(lacking)}, which the model {name} requires. The given data are {given}."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        takes = f"it takes {', '.join(taken)}" if taken else "it takes none"
+        takes = f"Its arguments are {', '.join(taken)}" if taken else "It has no arguments"
         raise ModelDataError(
-            f"`data` has {', '.join(map(str, unknown))}, which is not an argument of the model {name}; {takes}."
+            f"`data` has {', '.join(map(str, unknown))}, which is not an argument of the model {name}. {takes}."
         )
 
 
@@ -214,7 +214,7 @@ def _run(file: ModelFile) -> ModuleType:
         exec(code, vars(module))
     except SystemExit as error:
         raise ModelFailed(
-            f"`{file.spelt}` ends the process when imported (exit code {error.code}). Put everything but the model "
+            f"`{file.spelt}` ends the process when imported (exit code {error.code}). Move everything but the model "
             "under `if __name__ == '__main__':`."
         ) from error
     except Exception as error:
@@ -228,16 +228,16 @@ def _function(module: ModuleType, file: ModelFile) -> Callable[..., Any]:
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", "") == module.__name__
     ]
-    there = f"it has {', '.join(models)}" if models else "it has none"
+    there = f"The file defines {', '.join(models)}" if models else "The file defines no functions"
     if not file.name:
         raise StudyError(
             f"`{file.spelt}` needs the name of the function that defines the model, as in "
-            f"{file.path.name}:{models[0] if models else 'model'}; {there}."
+            f"{file.path.name}:{models[0] if models else 'model'}. {there}."
         )
     model = getattr(module, file.name, None)
     if not callable(model):
         raise StudyError(
-            f"`{file.spelt}` names {file.name}, which is not a function of {file.path.name}; {there}."
+            f"`{file.spelt}` names {file.name}, which is not a function of {file.path.name}. {there}."
         )
     return model
 
@@ -300,11 +300,12 @@ def stated_by(
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ArgumentError(
-            f"JAX cannot trace `model` at parameters of these shapes: {reason} Use jax.numpy in it."
+            f"JAX cannot trace `model` for parameters of these shapes: {reason} Use jax.numpy in `model`."
         ) from error
     if getattr(out, "shape", None) != ():
         raise ArgumentError(
-            f"`model` must return the log density, a single number, but returns {out}. Sum the terms."
+            f"`model` must return the log density as a single number, but returns {out}. Sum the terms of the log "
+            "density."
         )
 
     class Given(numpyro.distributions.Distribution):

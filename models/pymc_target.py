@@ -46,7 +46,7 @@ def definition_of(
     Reject a model without parameters or with discrete ones.
     """
     if not model.free_RVs:
-        raise ArgumentError("`model` is a PyMC model without parameters.")
+        raise ArgumentError("`model` is a PyMC model without parameters. Add a parameter.")
     if discrete := [variable.name for variable in model.discrete_value_vars]:
         raise ArgumentError(
             f"`model` has discrete parameters ({', '.join(discrete)}), but methods need gradients. Sum over their "
@@ -166,7 +166,7 @@ def _in_jax(graph: Sequence[Any], inputs: Sequence[Any]) -> Callable[..., Any]:
         return get_jaxified_graph(inputs=list(inputs), outputs=list(graph))
     except NotImplementedError as error:
         raise ArgumentError(
-            f"`model` has an operation that PyTensor cannot compile for JAX: {error}"
+            f"`model` has an operation that PyTensor cannot compile for JAX. Replace it. The error was: {error}"
         ) from error
 
 

@@ -88,8 +88,7 @@ class Target(Shown):
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):
                 raise ArgumentTypeError(
-                    "`numpyro_model` must be a function that defines a NumPyro model, but is "
-                    f"{self.numpyro_model!r}."
+                    f"`numpyro_model` must be a function that defines a NumPyro model; got {self.numpyro_model!r}."
                 )
             try:
                 inspect.signature(self.numpyro_model).bind()

@@ -36,7 +36,7 @@ class Options:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         if self.quick and self.full:
-            raise StudyError("`--full` cannot be combined with --quick: use at most one of them.")
+            raise StudyError("`--full` cannot be combined with --quick. Use at most one of them.")
         if self.engine is not None:
             choose("engine", self.engine, (*ENGINES, "both"))
 
@@ -63,4 +63,4 @@ class Options:
         for name in names:
             given = getattr(self, name)
             if given is not None and given is not False:  # A value of 0 counts as given.
-                raise StudyError(f"`--{name}` does not apply to the study {study}: omit it.")
+                raise StudyError(f"`--{name}` does not apply to the study {study}. Omit it.")

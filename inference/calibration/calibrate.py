@@ -252,12 +252,12 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             if name not in own:
                 known = ", ".join(own) or "no parameters"
                 raise ArgumentError(
-                    f"`simulate` returns the parameter {name}, which the posterior does not have (it has {known}). "
-                    "Use the parameter names of the program."
+                    f"`simulate` returns the parameter {name}, but the posterior has {known}. Use the parameter names "
+                    "of the program."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
                 raise ArgumentError(
-                    f"`simulate` returns {name} with shape {truth.shape}, but its posterior draws have shape {shape}."
+                    f"`simulate` must return {name} with shape {shape}, as in the posterior draws; got {truth.shape}."
                 )
         flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
         places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
@@ -482,8 +482,8 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(value) for name, value in each.items()}
         if shapes != first:
             raise ArgumentError(
-                f"`simulate` returned data of shapes {first} and then {shapes}, but shapes must not change if the "
-                "family has a `model`. Leave `model` out, or simulate data of one size."
+                f"`simulate` returned data of shapes {first} and then {shapes}, but a family with a `model` must "
+                "always return the same shapes. Omit `model`, or simulate data of the same size every time."
             )
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 

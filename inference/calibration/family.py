@@ -82,7 +82,7 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
     try:
         values = {n: np.asarray(value, np.float64) for n, value in parameters.items()}
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{simulator} returned parameters that are not numbers.") from error
+        raise ArgumentTypeError(f"{simulator} must return numbers as parameters.") from error
     rng = np.random.default_rng(of_ranks)
     return Simulation(number, values, data, int(parent.generate_state(1)[0]), rng)
 
@@ -385,8 +385,8 @@ class _PriorPredictive:
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
-                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (it "
-                    f"draws {there}). Name one of these sites, or map the argument to its site."
+                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (the "
+                    f"model draws {there}). Name one of these sites, or map the argument to its site."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
@@ -447,8 +447,8 @@ def _named(name: str, found: Any, points: int) -> Numbers:
     numbers = np.asarray(found, dtype=np.float64)
     if numbers.shape[:1] != (points,):
         raise ArgumentError(
-            f"Quantity {name!r} in `quantities` returned numbers of shape {numbers.shape} at {points} points. Its "
-            "first axis must have one entry per point."
+            f"The function {name!r} in `quantities` returned an array of shape {numbers.shape} for {points} points. "
+            "The first axis of the array must have one entry per point."
         )
     if numbers.ndim == 1:
         return {name: numbers}

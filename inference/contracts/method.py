@@ -309,7 +309,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         if definition_of(target, engine) != usual_definition:
             raise ArgumentError(
                 f"`engine` is {engine!r}, but {method.name} uses JAX to evaluate the {usual_definition} definition of "
-                f"{target.name!r}. Leave `engine` out."
+                f"{target.name!r}. Omit `engine`."
             )
     place = implemented(method, engine)
     if not place:
@@ -329,7 +329,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         if not takes(method, other, definition_of(target, other)):
             has = "NumPyro model" if lacks == "Stan program" else "Stan program"
             raise ArgumentError(
-                f"`target` {target.name!r} has no {lacks}; {method.name} needs one and does not support a {has}. "
+                f"`target` {target.name!r} has no {lacks}, but {method.name} needs one and does not support a {has}. "
                 "Use `dadvi`, `laplace`, `advi` or `nuts`."
             )
         raise ArgumentError(

@@ -108,7 +108,7 @@ def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]
         record()
     except AssertionError as error:  # NumPyro raises it if two sites have the same name.
         raise ArgumentError(
-            f"`target` {target.name!r} has a NumPyro model that fails: {error}."
+            f"The NumPyro model of `target` {target.name!r} fails: {error}. Correct the model."
         ) from error
     return sites
 
@@ -136,7 +136,7 @@ def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
             part, rows = len(site["value"]), site["args"][0]
             raise ArgumentError(
                 f"`target` {target.name!r} selects {part} of {rows} rows of plate {name} at random "
-                "(`subsample_size`), but a posterior needs all rows. Leave `subsample_size` out."
+                "(`subsample_size`), but a posterior needs all rows. Omit `subsample_size`."
             )
 
 
@@ -216,13 +216,13 @@ class NumpyroDensity(Coordinates):
             support = site["support"]
             if support.is_discrete:
                 raise ArgumentError(
-                    f"`target` {target.name!r} has the discrete variable {name}, which has no gradient. Sum over its "
-                    "values in the model (`numpyro.factor`)."
+                    f"`target` {target.name!r} has the discrete variable {name}, but inference needs gradients. Sum "
+                    "over the values of the variable in the model (`numpyro.factor`)."
                 )
             if isinstance(_innermost(site["fn"]), Delta):
                 raise ArgumentError(
                     f"`target` {target.name!r} has the variable {name} with a Delta distribution, which has no "
-                    "density. Use `numpyro.deterministic` for its value."
+                    "density. Define the variable with `numpyro.deterministic` instead."
                 )
             charts[name] = Bijection(support, np.shape(site["value"]))
             # Follow NumPyro's rule for bounds that may depend on other variables.
@@ -230,7 +230,8 @@ class NumpyroDensity(Coordinates):
             replayed |= not all(isinstance(bound, int | float) for bound in bounds)
         if not charts:
             raise ArgumentError(
-                f"`target` {target.name!r} has a NumPyro model without variables, so there is nothing to infer."
+                f"`target` {target.name!r} has a NumPyro model without variables, so there is nothing to infer. Give "
+                "a model with at least one unobserved variable."
             )
         stored = {
             name: site["value"]
@@ -246,8 +247,8 @@ class NumpyroDensity(Coordinates):
         density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
         if keys.asked and density._changes_with_keys:
             raise ArgumentError(
-                f"`target` {target.name!r} draws random numbers with `numpyro.prng_key` that change its log density. "
-                "Draw them with `numpyro.sample`, or outside the model."
+                f"`target` {target.name!r} uses `numpyro.prng_key` to draw random numbers that change the log "
+                "density. Draw these numbers with `numpyro.sample`, or outside the model."
             )
         return density
 
@@ -311,7 +312,7 @@ class NumpyroDensity(Coordinates):
         """Return the log likelihood of all data, one term per observed site."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is not a network. For other models, onebasin does not "
+                f"`rows` is given, but {self.target.name!r} is not a network. For other models, onebasin does not "
                 "know which terms of the density belong to which observation. Use `rows=None` for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)
@@ -357,8 +358,9 @@ class NumpyroDensity(Coordinates):
             coordinates[name] = chart.inverse(value)
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
-                    f"`start` gives {name} a value that is not finite or lies outside its support ({chart.support}). "
-                    "The mean of constrained draws can lie outside the support: project it first."
+                    f"`start` gives {name} a value that is not finite or lies outside the support ({chart.support}). "
+                    "Give a value inside the support. The mean of constrained draws can lie outside, so project such "
+                    "a mean first."
                 )
         return self.ravel(coordinates)
 

@@ -154,7 +154,8 @@ class StanVectors(Coordinates):
         shapes = library.variables()
         if not library.dim:
             raise ArgumentError(
-                f"`target` {target.name!r} has a Stan program without parameters, so there is nothing to infer."
+                f"`target` {target.name!r} has a Stan program without parameters, so there is nothing to infer. Give "
+                "a program with at least one parameter."
             )
         calls = StanCalls(library)
 
@@ -203,8 +204,8 @@ class StanVectors(Coordinates):
         """Return the log density as one term."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is a Stan program, which does not separate its density "
-                "by observation. Use `rows=None` for all data."
+                f"`rows` is given, but {self.target.name!r} is a Stan program, which does not separate its density by "
+                "observation. Use `rows=None` for all data."
             )
         return self.log_density(vector)[None]
 
@@ -229,8 +230,9 @@ class StanVectors(Coordinates):
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():
             raise ArgumentError(
-                "`start` has a value that is not finite or violates its constraint in the program. The mean of "
-                "constrained draws can violate a constraint: project it first."
+                "`start` has a value that is not finite or violates its constraint in the program. Give finite values "
+                "that satisfy the constraints. The mean of constrained draws can violate a constraint, so project "
+                "such a mean first."
             )
         return vector
 

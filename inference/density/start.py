@@ -36,7 +36,9 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> Mapping[
     if missing or unknown:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has {', '.join(map(str, unknown))}, which the target lacks"] if unknown else []
-        raise ArgumentError(f"`start` {' and '.join(faults)}. Give {', '.join(expected)}.")
+        raise ArgumentError(
+            f"`start` {' and '.join(faults)}. Give values of {', '.join(expected)}."
+        )
     return start
 
 
@@ -45,6 +47,6 @@ def shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:
     values = np.asarray(start, np.float64)
     if values.shape != shape:
         raise ArgumentError(
-            f"`start` has {name} with shape {values.shape}, but the target needs {shape}."
+            f"`start` has {name} with shape {values.shape}, but the target needs shape {shape}."
         )
     return values

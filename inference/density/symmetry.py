@@ -106,7 +106,7 @@ def spread_draws(
     absent = [name for name in names if name not in held]
     if absent:
         raise ArgumentError(
-            f"`draws` must contain {', '.join(absent)}, which the target's density needs. They contain only "
+            f"`draws` must contain {', '.join(absent)}, which the target's density needs. The draws contain only "
             f"{', '.join(map(str, held.data_vars))}."
         )
     arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
@@ -318,8 +318,8 @@ def hold(
     for block in blocks:
         if all(name in density.derived for name in block.variables):
             raise ArgumentError(
-                f"`symmetry` moves only derived quantities ({', '.join(block.variables)}). Declare the parameters "
-                f"too: {', '.join(values)}."
+                f"`symmetry` moves only derived quantities ({', '.join(block.variables)}). Also declare the "
+                f"parameters: {', '.join(values)}."
             )
         # Leave out quantities that could not be computed.
         rest = block.restricted(name for name in block.variables if name not in derived.missing)
@@ -349,7 +349,7 @@ def hold(
             change = f"{moving} changes the log {what} by {by} at {at}"
             raise SymmetryError(
                 f"`symmetry` of {target.name!r} does not hold: {change}. Declare all variables that move together, or "
-                "leave this block out.",
+                "remove this block.",
                 found.largest,
                 change,
             )
@@ -395,8 +395,8 @@ def _of_derived(
             others = ", ".join(n for n in block.variables if n != name)
             change = f"{name} does not move with {others} as declared, but differs by {difference:.3g} at {at}"
             raise SymmetryError(
-                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which it has one "
-                "entry per component, or leave this quantity out.",
+                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which this quantity "
+                "has one entry per component, or remove the quantity from the symmetry.",
                 difference,
                 change,
             )

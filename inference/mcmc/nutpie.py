@@ -36,7 +36,7 @@ def checked(settings: Nuts) -> Nuts:
     for name, value in allowed.items():
         if (given := getattr(settings, name)) != value:
             raise ArgumentError(
-                f"`{name}` is {given!r}, but engine='nutpie' supports only {value!r}. Leave it out, or use "
+                f"`{name}` is {given!r}, but engine='nutpie' supports only {value!r}. Omit `{name}`, or use "
                 "engine='numpyro' or engine='stanli'."
             )
     return settings

@@ -125,7 +125,7 @@ class Start:
         chains, size = np.shape(self.positions)
         if not np.isfinite(self.positions).all():
             raise ArgumentError(
-                "`positions` must be finite. Give a starting point for every chain."
+                "`positions` must be finite. Give finite coordinates for every chain."
             )
         if (metric := self.inverse_metric) is not None:
             if np.shape(metric) not in ((chains, size), (chains, size, size)):
@@ -143,7 +143,7 @@ class Start:
                 f"`step_size` must be a positive number for each of {chains} chains; got {steps!r}."
             )
         if self.warmup == 0 and steps is None:
-            raise ArgumentError("`warmup` is 0, which requires a `step_size`.")
+            raise ArgumentError("`warmup` is 0, so no step size is adapted. Give a `step_size`.")
 
     def settle(self, settings: Any, engine: str) -> Any:
         """Return the settings of a run that begins at this start."""
@@ -240,7 +240,7 @@ def start_of(job: Job[Any]) -> Start:
                 if not np.isfinite(density.log_density(vector)):
                     raise ArgumentError(
                         f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
-                        "finite. Give values that the model allows."
+                        "finite. Give values with a finite log density."
                     )
                 found.append(np.asarray(vector))
             positions = np.stack(found)
@@ -303,7 +303,8 @@ class _Earlier:
         known = {word: name for name, words in NAMES.items() for word in words}
         if unknown := [word for word in given if word not in known and word != "metric_type"]:
             raise ArgumentError(
-                f"`adapt_from` has {', '.join(map(str, unknown))}. Give `step_size`, `inverse_metric`, or both."
+                f"`adapt_from` has the unknown entries {', '.join(map(str, unknown))}. Give only `step_size`, "
+                "`inverse_metric`, or both."
             )
         arrays = {known[w]: np.asarray(v, np.float64) for w, v in given.items() if w in known}
         metric, step_size = arrays.get("inverse_metric"), arrays.get("step_size")
@@ -340,8 +341,8 @@ class _Earlier:
 def _sized(metric: np.ndarray, density: Density) -> np.ndarray:
     if any(length != density.size for length in metric.shape[1:]):
         raise ArgumentError(
-            f"`adapt_from` has a metric of {metric.shape[-1]} coordinates, but {density.target.name!r} has "
-            f"{density.size}. Use it only for starting values (`init`), and leave `adapt_from` out."
+            f"`adapt_from` has a metric for {metric.shape[-1]} coordinates, but {density.target.name!r} has "
+            f"{density.size}. Omit `adapt_from`; use `init` if you only need starting values."
         )
     return metric
 
@@ -360,7 +361,8 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
         vectors = vectors[np.isfinite(vectors).all(axis=1)]
         if (count := len(vectors)) < 10:
             raise ArgumentError(
-                "`adapt_from` has fewer than 10 draws per chain, which is too few to estimate a metric."
+                "`adapt_from` has fewer than 10 draws per chain, which is too few to estimate a metric. Give a "
+                "posterior with more draws."
             )
         dense = shape == "dense"
         spread = np.atleast_2d(np.cov(vectors.T)) if dense else vectors.var(axis=0, ddof=1)

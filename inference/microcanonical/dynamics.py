@@ -443,8 +443,8 @@ class MclmcRunner(Runner):
                 np.isfinite(first.logdensity).all() and np.isfinite(first.logdensity_grad).all()
             ):
                 raise InferenceError(
-                    f"Adam reached a point where the log density of {job.target.name!r} is not finite while searching "
-                    "for a chain's start. Lower `learning_rate`, or set `start_steps` to 0."
+                    "While searching for a starting point, Adam reached a point where the log density of "
+                    f"{job.target.name!r} is not finite. Lower `learning_rate`, or set `start_steps` to 0."
                 )
             self.like = jax.eval_shape(lambda: self.start(0))
             lowered = jax.jit(moves.advance(ROWS)).lower(self.like, 0, 1, 1)

@@ -110,8 +110,8 @@ def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
         return
     sums = f"{theirs.sum():.6g} over {theirs.size} observations, and {ours.sum():.6g} over {ours.size} by `model`"
     raise ArgumentError(
-        f"`model` does not give the recorded log likelihoods: at the first draw they sum to {sums}. Leave `model` out "
-        "to use the recorded log likelihoods, or give the model and the data of this posterior."
+        f"`model` does not give the recorded log likelihoods: at the first draw they sum to {sums}. Omit `model` to "
+        "use the recorded log likelihoods, or give the model and the data of this posterior."
     )
 
 

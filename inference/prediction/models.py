@@ -45,7 +45,7 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     if view.network is not None:
         if view.x is None or view.y is None:
             raise ArgumentError(
-                f"`{view.argument}` belongs to a network but lacks its data. Give the result of "
+                f"`{view.argument}` comes from a network but does not contain the network's data. Give the result of "
                 "`BayesianNetwork.condition(x, y)` as `model`."
             )
         return view.network.condition(view.x, view.y)

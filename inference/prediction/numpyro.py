@@ -58,8 +58,8 @@ def numpyro_predictions(
             due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
             if due != given:
                 raise ArgumentError(
-                    f"`posterior` has {name} with shape {given} per draw, but with `new_data` the model has {due}. "
-                    "Give data that do not change the shapes of variables."
+                    f"`posterior` has {name} with shape {given} per draw, but the model has shape {due} with "
+                    "`new_data`. Give data that do not change the shapes of variables."
                 )
         drawn = [
             name
@@ -112,8 +112,8 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
         rest = [name for name in data if name not in new and name not in empty]
         as_is += f", and with {', '.join(rest)} unchanged" if rest else ""
         raise ModelDataError(
-            f"`new_data` do not fit the model {target.name}, which fails given {', '.join(new) or 'nothing'}{as_is}: "
-            f"{reason(error).rstrip('.')}."
+            f"`new_data` do not fit the model {target.name}, which fails with "
+            f"{', '.join(new) or 'no new data'}{as_is}: {reason(error).rstrip('.')}."
         ) from error
 
 
@@ -133,8 +133,8 @@ def _all_draws(
         sites = trace(uncondition(seeded(substitute(model, data=own), key))).get_trace()
         if fixed := [n for n in drawn if n in sites and sites[n]["is_observed"]]:
             raise ModelDataError(
-                f"The model {target.name} cannot draw {', '.join(fixed)} again, because `scan` fixes its observed "
-                "value. Write the model without `scan`."
+                f"The model {target.name} cannot draw {', '.join(fixed)} again, because `scan` fixes observed values. "
+                "Write the model without `scan`."
             )
         found: Arrays = {}
         for name, site in sites.items():
@@ -199,7 +199,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     if target.numpyro_model is None:
         raise ArgumentError(
             f"`target` {target.name!r} has no NumPyro model, and Stan does not separate the prior from the "
-            "likelihood. Sample a Stan program in which data switch off the likelihood (`if (!prior_only) y ~ ...`)."
+            "likelihood. Use a Stan program in which a data variable switches off the likelihood (`if (!prior_only) y "
+            "~ ...`)."
         )
     origin = origin_of(target, "numpyro")
     data = {schema.OBSERVED_DATA: {**origin.observed, **target.outputs}}

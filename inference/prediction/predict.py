@@ -239,8 +239,8 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
 
     if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
         raise ModelDataError(
-            f"`new_data` has {', '.join(map(str, new)) or 'nothing'}. For a network, give only the inputs `x` (obs, "
-            "in)."
+            f"`new_data` contains {', '.join(map(str, new)) or 'nothing'}. For a network, give only the inputs `x`, "
+            "with shape (obs, in)."
         )
     x = check_inputs(new[schema.INPUTS], network.network.in_dim)
     shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)
@@ -292,7 +292,7 @@ def _of_stan(
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
             f"`new_data` contains {', '.join(map(str, unknown))}, which the program {target.name} does not declare. "
-            f"Its data are {', '.join(info.inputs) or 'none'}."
+            f"The data of the program are {', '.join(info.inputs) or 'none'}."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -329,7 +329,7 @@ def _of_pymc(
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
             f"`new_data` contains {', '.join(map(str, unknown))}, which the model {target.name} does not use as data. "
-            f"Its data (`pm.Data`) are {', '.join(held) or 'none'}."
+            f"The data of the model (`pm.Data`) are {', '.join(held) or 'none'}."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]

@@ -187,14 +187,15 @@ def check_folder(folder: Path) -> None:
     """Reject a folder in which nothing can be saved, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
-            f"Chains cannot be saved in {folder}, because it is not a folder. Move it away."
+            f"Chains cannot be saved in {folder}, because this path is not a folder. Choose another folder."
         )
     for path in folder.glob("*"):
         if (_NAME.fullmatch(path.name) and not _is_ours(path)) or (
             _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
         ):
             raise InferenceError(
-                f"{path} would be replaced by a finished chain, but onebasin did not write it. Move it away."
+                f"{path} would be replaced by a finished chain, but onebasin did not write this file. Move the file "
+                "to another folder."
             )
 
 

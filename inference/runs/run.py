@@ -356,25 +356,26 @@ def _check_arguments(
     """Reject arguments that a method does not support."""
     if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Leave one of them out."
+            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Omit `client` or "
+            "`save_warmup`."
         )
     if client is not None and checkpoint is not None and not method.takes_client:
         raise ArgumentError(
-            f"`checkpoint` is given, but {method.name} on a `client` saves nothing before it ends. Leave out "
-            "`checkpoint` or `client`."
+            f"`checkpoint` is given, but {method.name} on a `client` saves nothing before it ends. Omit `checkpoint` "
+            "or `client`."
         )
     if start is not None and not method.takes_start:
         raise ArgumentError(
-            f"`init` gives values, but {method.name} does not accept initial values. Leave `init` out, or use `nuts`, "
+            f"`init` gives values, but {method.name} does not accept initial values. Omit `init`, or use `nuts`, "
             "`hmc`, `advi` or `symmetrised_vi`."
         )
     if adapt_from is not None and not method.takes_adaptation:
         raise ArgumentError(
-            f"`adapt_from` is given, but {method.name} has no step sizes or metrics. Leave it out, or use `nuts` or "
-            "`hmc`."
+            f"`adapt_from` is given, but {method.name} has no step sizes or metrics. Omit `adapt_from`, or use `nuts` "
+            "or `hmc`."
         )
     if checkpoint is not None and not method.keeps:
         what = f"{method.name} with `save_warmup`" if method.resumes else method.name
         raise ArgumentError(
-            f"`checkpoint` is {str(checkpoint)!r}, but {what} saves nothing before it ends. Leave `checkpoint` out."
+            f"`checkpoint` is {str(checkpoint)!r}, but {what} saves nothing before it ends. Omit `checkpoint`."
         )

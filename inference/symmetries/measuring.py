@@ -422,8 +422,8 @@ def stan_searched(target: Target, progress: Callable[[str], None] | None = None)
     odd = next((name for name in names if name.endswith((".real", ".imag")) or ":" in name), "")
     if odd or sum(math.prod(shape) for shape in shapes.values()) != len(names):
         raise ArgumentError(
-            f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, a tuple or complex. "
-            "The symmetry search supports only real parameters."
+            f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, which is complex or a "
+            "tuple. The symmetry search supports only real parameters."
         )
 
     def constrain(vectors: np.ndarray) -> dict[str, np.ndarray]:

@@ -406,7 +406,7 @@ def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None)
         }
     if not found:
         raise InferenceError(
-            "No point with a finite log density was found; check the data and the prior."
+            "No point with a finite log density was found. Check the data and the prior."
         )
     points = [found[place] for place in sorted(found)]
     probes = measured.probes(points)

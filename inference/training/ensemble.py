@@ -50,8 +50,8 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations. Give at most {num_obs}, or "
-            "None for all observations."
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations. Use a batch size of at most "
+            f"{num_obs}, or None for all observations."
         )
 
 

@@ -110,8 +110,8 @@ def fit(job: Job[Advi]) -> Found:
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
                 tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
     raise AdviFailed(
-        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (with other starts and "
-        f"smaller eta). The last error was: {tried[-1]['error']}. Use `dadvi` or `nuts`.",
+        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (with different "
+        f"starting points and smaller values of eta). The last error was: {tried[-1]['error']}. Use `dadvi` or `nuts`.",
         tried,
     )
 
@@ -131,7 +131,8 @@ def _check(settings: Advi) -> None:
     for name, allowed in OURS.items():
         if (given := getattr(settings, name)) not in allowed:
             raise ArgumentError(
-                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro' or {allowed[0]!r}."
+                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro' or "
+                f"{name}={allowed[0]!r}."
             )
 
 

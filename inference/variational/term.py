@@ -218,12 +218,12 @@ def choose_estimator(name: str, layout: SymmetryLayout) -> str:
     elif name == "exact" and not few:
         raise ArgumentError(
             "`mutual_information` is 'exact', but this symmetry couples the components, and its group has more than "
-            f"{MAX_ELEMENTS} elements. Use 'infonce'."
+            f"{MAX_ELEMENTS} elements. Use mutual_information='infonce'."
         )
     elif name == "fractional" and not layout.has_parts:
         raise ArgumentError(
-            "`mutual_information` is 'fractional', which needs separate components, but this symmetry couples them. "
-            "Use 'infonce'."
+            "`mutual_information` is 'fractional', which needs separate components, but this symmetry couples the "
+            "components. Use mutual_information='infonce'."
         )
     return name
 
@@ -232,7 +232,8 @@ def check_permutations(name: str, permutations: int) -> None:
     """Reject InfoNCE with only the identity."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
-            f"`permutations` is {permutations}, but InfoNCE needs at least 2: with only the identity it is zero."
+            f"`permutations` is {permutations}, but InfoNCE needs at least 2, because the bound is zero if the "
+            "identity is the only permutation."
         )
 
 
@@ -275,7 +276,7 @@ def fitted(
         if schema.LOC_TRACE not in group:
             raise ArgumentError(
                 f"`evaluation` is {evaluation}, but the posterior has only the final parameters. Use `advi` with "
-                "trace_parameters=True, or leave `evaluation` out."
+                "trace_parameters=True, or omit `evaluation`."
             )
         check_count("evaluation", evaluation, least=0)
         if evaluation >= (known := group.sizes["evaluation"]):
@@ -440,7 +441,7 @@ def mixture_gap(
         if not layout.has_parts:
             raise ArgumentError(
                 "The symmetry couples the components of `posterior`, so layers have no separate terms. For a fit of "
-                "`symmetrised_vi`, the group `variational` has bounds of the total: `information_lower` and "
+                "`symmetrised_vi`, the group `variational` contains bounds on the total: `information_lower` and "
                 "`information_upper`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))

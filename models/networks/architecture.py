@@ -134,7 +134,7 @@ class Network(Brief):
             object.__setattr__(self, name, int(getattr(self, name)))
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
             raise ArgumentError(
-                "`hidden` must give the number of units of at least one hidden layer, such as (50,), but is "
+                "`hidden` must give the number of units of at least one hidden layer, such as (50,); got "
                 f"{self.hidden!r}."
             )
         for size in self.hidden:
@@ -142,8 +142,8 @@ class Network(Brief):
         object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
         if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
             raise ArgumentError(
-                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} per draw. Give "
-                f"fewer units, for at most {MOST:,} weights."
+                f"`hidden` is {self.hidden}, which gives the network {weights:.3g} weights ({in_words(8 * weights)} "
+                f"per draw). Use fewer units: at most {MOST:,} weights are supported."
             )
         activation(self.activation)
         choose("readout", self.readout, READOUTS)

@@ -83,8 +83,8 @@ class BayesianNetwork(Brief):
         heads = self.likelihood.heads
         if heads > 1 and self.network.readout == "sum":
             raise ArgumentError(
-                "`noise_sd` is 'predicted', but the network's readout is 'sum', without weights for the noise. Use "
-                "readout='linear', or noise_sd=None."
+                "`noise_sd` is 'predicted', but the network has readout='sum', which has no weights for the noise. "
+                "Use readout='linear', or noise_sd=None."
             )
         object.__setattr__(self, "network", replace(self.network, heads=heads))
         self.parametrisation.check(self.network)
@@ -92,7 +92,7 @@ class BayesianNetwork(Brief):
         self.prior.bias_scales(len(self.network.layers))
         if self.is_classifier and self.network.out_dim < 2:
             raise ArgumentError(
-                "`out_dim` is 1, but a categorical likelihood needs an output for each class, at least 2."
+                "`out_dim` is 1, but a categorical likelihood needs one output per class. Set it to at least 2."
             )
 
     @property
@@ -255,7 +255,7 @@ class BayesianNetwork(Brief):
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(
-                f"`description` must be JSON text from `describe`, but is {str(text)[:120]!r}."
+                f"`description` must be JSON text from `describe`; got {str(text)[:120]!r}."
             ) from error
 
 

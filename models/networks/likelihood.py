@@ -59,7 +59,8 @@ class Gaussian(Brief):
         if isinstance(self.noise_sd, str):
             if self.noise_sd != PREDICTED:
                 raise ArgumentError(
-                    f"`noise_sd` is {self.noise_sd!r}; give a positive number, None to infer one, or {PREDICTED!r}."
+                    f"`noise_sd` must be a positive number, None to infer the noise, or {PREDICTED!r}; got "
+                    f"{self.noise_sd!r}."
                 )
         elif self.noise_sd is not None:
             check_positive("noise_sd", self.noise_sd)
@@ -92,7 +93,9 @@ class Gaussian(Brief):
         if isinstance(self.noise_sd, float):
             return output, self.noise_sd
         if sigma is None:
-            raise ArgumentError("`sigma` is missing. This likelihood infers it, so give its value.")
+            raise ArgumentError(
+                "`sigma` is missing. This likelihood infers the noise, so give `sigma`."
+            )
         return output, sigma
 
     def log_density(

@@ -74,8 +74,8 @@ def _per_layer(
         return (value,) * num_layers
     if len(value) != num_layers:
         raise ArgumentError(
-            f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers "
-            "(hidden layers and the last one); give one number, or one per layer."
+            f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers (the hidden layers and "
+            "the last one). Give one number for all layers, or one number per layer."
         )
     return value
 
@@ -135,28 +135,27 @@ class Parametrisation(Brief):
         """
         if self.biases == "ordered" and not network.biases:
             raise ArgumentError(
-                "`biases` is 'ordered', but the network has biases=False; use biases='free' here."
+                "`biases` is 'ordered', but the network has biases=False. Use biases='free'."
             )
         if self.unit_norm:
             if not network.nonlinearity.positively_homogeneous:
                 fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
                 raise ArgumentError(
-                    f"`weights` is {self.weights!r}, which fixes the norm of incoming weights; that only keeps "
-                    "the model's functions if the activation is positively homogeneous, and "
+                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. This leaves the "
+                    "model's functions unchanged only if the activation is positively homogeneous, but "
                     f"{network.activation!r} is not. Use weights='free', or one of the activations "
                     f"{', '.join(fitting)}."
                 )
             if network.readout != "linear":
                 raise ArgumentError(
-                    f"`weights` is {self.weights!r}, which needs free weights in the last layer to take up the "
-                    f"scale; got readout={network.readout!r}. Use weights='free' or readout='linear'."
+                    f"`weights` is {self.weights!r}, which needs free weights in the last layer to absorb the scale, "
+                    f"but the network has readout={network.readout!r}. Use weights='free' or readout='linear'."
                 )
             for layer in network.layers:
                 if layer.hidden and layer.in_dim < 2:
                     raise ArgumentError(
-                        f"`weights` is {self.weights!r}, but {layer.weight} has one input: a unit vector in one "
-                        "dimension has no angle. Use weights='free', or at least two units before every "
-                        "hidden layer."
+                        f"`weights` is {self.weights!r}, but {layer.weight} has one input, and a unit vector in one "
+                        "dimension has no angle. Use weights='free', or give every hidden layer at least two inputs."
                     )
 
     def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:

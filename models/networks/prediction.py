@@ -99,7 +99,7 @@ def mean_and_sd(
     likelihood = model.likelihood
     if not isinstance(likelihood, Gaussian):
         raise ArgumentError(
-            "`model` is a classifier, so its predictions have no noise; use `predict`."
+            "`model` is a classifier, so its predictions have no noise. Use `predict`."
         )
     output = all_heads(model.network, draws, x, batch_size=batch_size)
     if model.predicts_noise:
@@ -109,7 +109,7 @@ def mean_and_sd(
     given = _posterior_of(draws)
     if "sigma" not in given:
         raise ArgumentError(
-            f"`draws` must contain sigma, because the network infers its noise. They contain only "
+            "`draws` must contain sigma, because the network infers its noise. The draws contain only "
             f"{', '.join(map(str, given))}."
         )
     return output, np.asarray(given["sigma"])[..., None, None]
@@ -125,16 +125,16 @@ def all_heads(
     absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}; they contain {', '.join(map(str, given)) or 'none'}."
-            " Give draws of the same model."
+            f"`draws` lack {', '.join(absent)}; the given variables are {', '.join(map(str, given)) or 'none'}. Give "
+            "draws of the same model."
         )
     arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]
     for name, shape in network.shapes.items():
         if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
             raise ArgumentError(
-                f"`draws` have {name} with the shape {arrays[name].shape}; the network needs (chain, "
-                f"draw, {', '.join(map(str, shape))}), with the same numbers of chains and draws as the other arrays."
+                f"`draws` have {name} with shape {arrays[name].shape}, but the network needs shape (chain, draw, "
+                f"{', '.join(map(str, shape))}). All arrays must have the same numbers of chains and draws."
             )
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in arrays.items()}
     out = _predict(network, flat, x, batch_size)

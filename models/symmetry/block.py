@@ -257,9 +257,7 @@ class AxisPart:
         known = {field.name for field in fields(cls)} - {"axis"}
         if {"start", "count"} <= pairs.keys() <= known and all(map(str.isdigit, pairs.values())):
             return cls(axis, **{name: int(value) for name, value in pairs.items()})
-        raise ArgumentError(
-            f"`exchangeable` has the invalid part [{text}] of an axis; write {SYNTAX}."
-        )
+        raise ArgumentError(f"`exchangeable` has the invalid axis part [{text}]. Write {SYNTAX}.")
 
 
 Place = int | AxisPart
@@ -466,7 +464,7 @@ class Block[P: Part](ABC):
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError(
-                "`symmetry` has a block without an axis; name the axes that it moves."
+                "`symmetry` has a block without an axis. Name the axes that the block moves."
             )
         lengths = {}
         for name, places in self.axes.items():
@@ -478,22 +476,24 @@ class Block[P: Part](ABC):
                 said = place_in_words(place, name)
                 if part is None or int(part.positions.max()) >= max(shape[axis], 1):
                     raise ArgumentError(
-                        f"`symmetry` moves {said}, which has the shape {tuple(shape)}."
+                        f"`symmetry` moves {said}, but the shape of {name} is {tuple(shape)}. Name an existing axis "
+                        "and existing positions."
                     )
                 if any(other.axis == axis and not part.commutes(other) for other in own):
                     raise ArgumentError(
-                        f"`symmetry` has a block that moves positions of axis {axis} of {name} twice."
+                        f"`symmetry` has a block that moves positions of axis {axis} of {name} twice. Name each "
+                        "position once."
                     )
                 own.append(part)
                 lengths[said] = shape[axis] if place == axis else part.count
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{place} has {length}" for place, length in lengths.items())
-            raise ArgumentError(f"`symmetry` moves axes of unequal length together: {each}.")
+            raise ArgumentError(f"`symmetry` must move axes of equal length together, but {each}.")
 
     def check_names(self, shapes: Shapes) -> None:
         """Reject shapes that lack one of its variables."""
         for name in self.variables:
             if name not in shapes:
                 raise ArgumentError(
-                    f"`symmetry` names {name}, which does not exist; the variables are {', '.join(shapes)}."
+                    f"`symmetry` names {name}, which does not exist. The variables are {', '.join(shapes)}."
                 )

@@ -46,7 +46,7 @@ def check_blocks(symmetry: Any) -> Symmetry:
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
             "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or declarations "
-            f"such as 'mu,sigma', but is {symmetry!r}."
+            f"such as 'mu,sigma'; got {symmetry!r}."
         )
     return tuple(
         replace(block, **{own.name: dotted(getattr(block, own.name)) for own in fields(block)})
@@ -83,7 +83,7 @@ def from_json(text: str) -> Symmetry:
         return tuple(kind(**{n: _read(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
-            f"`symmetry` must be JSON text from `to_json`, but is {str(text)[:120]!r}."
+            f"`symmetry` must be JSON text from `to_json`; got {str(text)[:120]!r}."
         ) from error
 
 

@@ -113,17 +113,17 @@ class Exchangeable(Permuting):
         check_names("complements", self.complements)
         if not self.variables:
             raise ArgumentError(
-                "`axes` is empty; name the variables whose components are interchangeable, such as {'mu': 0}."
+                "`axes` is empty. Name the variables whose components are interchangeable, such as {'mu': 0}."
             )
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
             raise ArgumentError(
-                f"`flips` names {', '.join(unknown)}, but the block moves {', '.join(self.axes)}."
+                f"`flips` names {', '.join(unknown)}, but must only name variables that move: {', '.join(self.axes)}."
             )
         twice = [name for name in self.complements if name in self.axes]
         if twice:
             raise ArgumentError(
-                f"`complements` names {', '.join(twice)}, which `axes` already moves."
+                f"`complements` names {', '.join(twice)}, which `axes` already moves. Name every variable only once."
             )
 
     @property
@@ -140,7 +140,7 @@ class Exchangeable(Permuting):
         `flips`. Variables of the block that are present are moved; all values are returned.
         """
         if signs is not None and not self.flipped:
-            raise ArgumentError("`signs` were given, but this block has flips=False.")
+            raise ArgumentError("`signs` is given, but this block has flips=False. Omit `signs`.")
         permutation = np.asarray(permutation)
         out = dict(values)
         for name in (name for name in self.axes if name in out):
@@ -210,7 +210,7 @@ class Exchangeable(Permuting):
         super().check(shapes)
         if self.complements and self.size(shapes) != 2:
             raise ArgumentError(
-                f"`complements` needs two components that change places, but there are {self.size(shapes)}."
+                f"`complements` needs two components, but the block has {self.size(shapes)}. Omit `complements`."
             )
 
 
@@ -231,8 +231,8 @@ class Member(NamedTuple):
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
             raise ArgumentError(
-                f"`tuples` has the invalid member {text!r}; write a variable, or positions in it, counted from 0: mu1, "
-                "theta[2], A[0,1], A[:,1], -eta for a change of sign, and 1-p for a complement."
+                f"`tuples` has the invalid member {text!r}. Write a variable such as mu1, or positions counted from "
+                "0, such as theta[2], A[0,1] or A[:,1]. Write -eta for a change of sign and 1-p for a complement."
             )
         index = tuple(slice(None) if p == ":" else int(p) for p in places if p)
         return cls(found["name"], index, found["sign"] or "")
@@ -314,20 +314,20 @@ class Counterparts(Permuting):
         check_names("complements", self.complements)
         if len({len(members) for members in self.tuples}) != 1:
             raise ArgumentError(
-                "`tuples` needs at least one tuple, and all must have one member per component; got "
+                "`tuples` must have at least one tuple, and every tuple must have one member per component; got "
                 f"{self.tuples!r}."
             )
         if self.num_components < 2:
-            raise ArgumentError(f"`tuples` must name two components or more; got {self.tuples!r}.")
+            raise ArgumentError(f"`tuples` must name at least two components; got {self.tuples!r}.")
         named = [m.name for own in self.members.values() for m in own]
         for name in (*self.along, *self.complements):
             if name in named:
                 raise ArgumentError(
-                    f"`tuples` names {name}, which also moves in another way; name every variable only once."
+                    f"`tuples` names {name}, which the block already moves in another way. Name each variable once."
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
-                f"`flips` names {next(iter(self.reflected))}, whose sign already changes in the exchange; omit it."
+                f"`flips` names {next(iter(self.reflected))}, whose sign the exchange already changes. Do not flip it."
             )
 
     @property
@@ -371,7 +371,7 @@ class Counterparts(Permuting):
                 out[name] = module_of(pieces[0]).stack(pieces, axis=lead)
             elif any(there):
                 raise ArgumentError(
-                    f"`values` has only some members of {name}, which the symmetry moves together; give all of them."
+                    f"`values` must contain all members of {name}, because the symmetry moves them together."
                 )
         return out
 
@@ -443,7 +443,7 @@ class Counterparts(Permuting):
             each = {np.empty(shapes[m.name])[m.at].shape for m in own}
             if len(each) > 1:
                 raise ArgumentError(
-                    f"`symmetry` exchanges {name}, which have unequal shapes: {', '.join(map(str, sorted(each)))}."
+                    f"`symmetry` exchanges {name}, so shapes must be equal; got {', '.join(map(str, sorted(each)))}."
                 )
             view[name] = (len(own), *each.pop())
         self.stacked.check(view)
@@ -459,11 +459,11 @@ class Counterparts(Permuting):
                     marks[member.name][member.at] += 1
                 except IndexError:
                     raise ArgumentError(
-                        f"`symmetry` has {stacked}, but {member.name} has the shape {tuple(shapes[member.name])}; "
-                        "positions count from 0."
+                        f"`symmetry` has {stacked}, but {member.name} has the shape {tuple(shapes[member.name])}. "
+                        "Positions are counted from 0."
                     ) from None
                 if marks[member.name].max(initial=0) > 1:
                     raise ArgumentError(
-                        f"`symmetry` lists some entries of {member.name} twice; list each entry once."
+                        f"`symmetry` lists some entries of {member.name} twice. List each entry once."
                     )
         return {name: np.asarray(mark > 0) for name, mark in marks.items()}

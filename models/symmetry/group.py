@@ -45,7 +45,9 @@ class Group:
                         both = place_in_words(place, name)
                         if other != place:
                             both = f"{place_in_words(other, name)} and {both}, which overlap"
-                        raise ArgumentError(f"`symmetry` has two blocks that move {both}.")
+                        raise ArgumentError(
+                            f"`symmetry` has two blocks that move {both}. Move each position in one block only."
+                        )
                 others += places_of(places)
         # One of two blocks has counterparts, and both move the same entries.
         for first, second in combinations(self.symmetry, 2):
@@ -54,8 +56,8 @@ class Group:
             marks, more = first.entries(self.shapes), second.entries(self.shapes)
             for name in (n for n in marks if n in more and (marks[n] & more[n]).any()):
                 raise ArgumentError(
-                    f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}; "
-                    "combine them into one block."
+                    f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}. "
+                    "Combine them into one block."
                 )
 
     @property
@@ -81,8 +83,8 @@ class Group:
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
-                f"`values` lacks {', '.join(absent)}, which the symmetry moves; it has "
-                f"{', '.join(values) or 'nothing'}."
+                f"`values` lacks {', '.join(absent)}, which the symmetry moves. The given variables are "
+                f"{', '.join(values) or 'none'}."
             )
         out = dict(values)
         for place in self._in_turn():
@@ -110,8 +112,8 @@ class Group:
         """Yield every element, beginning with the identity; reject groups of more than 10 million elements."""
         if self.log_order > math.log(1e7):
             raise ArgumentError(
-                f"The group has exp({self.log_order:.4g}) elements, which are too many to list; "
-                "draw some with `random`."
+                f"The group has exp({self.log_order:.4g}) elements, which are too many to list. Draw some of them "
+                "with `random`."
             )
         yield from product(*(block.elements(size) for block, size in self._sized()))
 

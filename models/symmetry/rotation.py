@@ -195,12 +195,13 @@ class Rotation(Block[Rotated]):
         check_axes("axes", self.axes, several=True)
         if not self.axes:
             raise ArgumentError(
-                "`axes` is empty; name the variables whose components rotate, loadings first, such as {'load': 1}."
+                "`axes` is empty. Name the variables whose components rotate, beginning with the loadings, such as "
+                "{'load': 1}."
             )
         if len(axes_of(self.axes[self.loadings])) > 1:
             raise ArgumentError(
-                f"`axes` begins with {self.loadings}, which rotates along several axes; name the loadings first, with "
-                "one axis."
+                f"`axes` begins with {self.loadings}, which rotates along several axes. Name the loadings first, with "
+                "only one axis."
             )
 
     @classmethod
@@ -282,7 +283,7 @@ class Rotation(Block[Rotated]):
     def of_variances(self, part: Rotated) -> None:
         """Raise an error, because the variances after a rotation depend on covariances too."""
         raise ArgumentError(
-            "`Rotation` cannot move variances without covariances; rotate the draws instead."
+            "`Rotation` cannot move variances without covariances. Rotate the draws instead."
         )
 
     def check(self, shapes: Shapes) -> None:
@@ -291,6 +292,6 @@ class Rotation(Block[Rotated]):
         size, entries = self.size(shapes), math.prod(shapes[self.loadings])
         if entries < size * size:
             raise ArgumentError(
-                f"`symmetry` rotates {size} components of {self.loadings}, which has {entries // size} entries each; "
-                f"first name loadings with at least {size} rows."
+                f"`symmetry` rotates {size} components of {self.loadings}, but each component has only "
+                f"{entries // size} entries. Name loadings with at least {size} rows first."
             )

@@ -53,7 +53,7 @@ class Rescalable(Block[Scaled]):
         check_axes("outgoing", self.outgoing, several=False)
         if not self.axes:
             raise ArgumentError(
-                "`incoming` is empty; give the axes that are scaled, such as {'W1': 1}."
+                "`incoming` is empty. Give the axes that are scaled, such as {'W1': 1}."
             )
 
     @property
@@ -115,7 +115,7 @@ class Whole(Block[Swapped]):
         """Check the names."""
         check_names("names", self._names)
         if not self.names:
-            raise ArgumentError("`names` is empty; name at least one variable.")
+            raise ArgumentError("`names` is empty. Name at least one variable.")
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ class Flip(Whole):
         both = [name for name in self.complements if name in self.flipped]
         if both:
             raise ArgumentError(
-                f"`complements` names {', '.join(both)}, which `names` already flips."
+                f"`complements` names {', '.join(both)}, which `names` already flips. Name every variable only once."
             )
 
     @property

@@ -73,8 +73,8 @@ def read(word: str) -> Block:
         turned = {part.name: part.place for part in parts if part.axes}
         if len(turned) < len(parts) or any(part.flips for part in parts):
             raise ArgumentError(
-                f"`exchangeable` has {word!r}. After @, give only axes, each variable once, as rotations include "
-                f"signs: {_SYNTAX}."
+                f"`exchangeable` has {word!r}. After @, name every variable once and give only axes, because "
+                f"rotations include sign changes: {_SYNTAX}."
             )
         return Rotation(turned)
     texts = [text.strip() for text in _COMMA.split(word)]
@@ -82,7 +82,9 @@ def read(word: str) -> Block:
     for text in (text for text in texts if "~" in text):
         own = tuple(member.strip() for member in text.removeprefix("+-").split("~"))
         if not all(MEMBER.fullmatch(member) for member in own):
-            raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
+            raise ArgumentError(
+                f"`exchangeable` has the invalid part {text!r} in {word!r}: {_SYNTAX}."
+            )
         tuples[text] = own
     parts = [_part(text, word) for text in texts if "~" not in text]
     names = [part.name for part in parts]
@@ -92,7 +94,7 @@ def read(word: str) -> Block:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ArgumentError(
-            f"`exchangeable` has {twice} twice in {word!r}. Name every variable once, with all its axes: {_SYNTAX}."
+            f"`exchangeable` names {twice} twice in {word!r}. Name every variable once, with all its axes: {_SYNTAX}."
         )
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
@@ -138,7 +140,10 @@ def spell(block: Block) -> str:
     if isinstance(block, Rotation):
         return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
-        raise ArgumentError(f"`block` is {block!r}, which cannot be written for `--exchangeable`.")
+        raise ArgumentError(
+            f"`block` is {block!r}, but `--exchangeable` supports only the blocks Exchangeable, Counterparts, "
+            "Complement and Flip."
+        )
     members: tuple[str, ...] = ()
     whole = [n for n in block.flipped if n not in block.axes]
     if isinstance(block, Counterparts):
@@ -205,6 +210,6 @@ def _part(text: str, word: str) -> _Part:
         or (complement and (axes or whole))
         or (whole and sign != "+-")
     ):
-        raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
+        raise ArgumentError(f"`exchangeable` has the invalid part {text!r} in {word!r}: {_SYNTAX}.")
     none = complement or whole
     return _Part(found["name"], () if none else axes or (0,), sign == "+-", complement)

@@ -59,7 +59,7 @@ def make_cell(
     """
     if not folder.is_dir():
         raise TaskError(
-            f"A worker cannot find the folder {folder}: give `--out` a folder that all machines share."
+            f"A worker cannot find the folder {folder}. Give `--out` a folder that all machines share."
         )
     path, *inputs = (folder / f"{key}.nc" for key in (cell.key, *cell.inputs))
     (target_of, make), chains = study, path.with_suffix(".chains")
@@ -107,8 +107,8 @@ def only(
     for pattern in patterns or ():
         if not (named := fnmatch.filter(keys, pattern)):
             raise StudyError(
-                f"`--only` is {pattern!r}, which matches none of the {len(keys)} cells: use keys such as "
-                f"{', '.join(keys[:3])}. * matches any text."
+                f"`--only` is {pattern!r}, which matches none of the {len(keys)} cells. Use keys such as "
+                f"{', '.join(keys[:3])}. The character * matches any text."
             )
         kept.update(named)
     for cell in reversed(cells):  # Inputs come before the cells that need them.
@@ -266,13 +266,13 @@ def opened(
     digest = hashlib.sha256(text.encode()).hexdigest()
     path = path or Path("runs") / f"{study}-{digest[:10]}"
     if path.exists() and not path.is_dir():
-        raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
+        raise StudyError(f"`--out` is {path}, which is a file. Name a folder.")
     others = path.is_dir() and any(path.glob("[!.]*"))
     earlier = {} if force else writing.read_json(path / "run.json")
     if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
-            f"`--out` is {path}, which contains other files or a run with different settings: choose another folder, "
-            "or use this one with --force, which replaces its results."
+            f"`--out` is {path}, which contains other files or a run with different settings. Choose another folder, "
+            "or add --force to replace the results in this one."
         )
     path.mkdir(parents=True, exist_ok=True)
     record = {
@@ -344,13 +344,13 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"`--show` finds no results in {path}: run the study, or give the folder of a run with --out."
+            f"`--show` finds no results in {path}. Run the study, or give the folder of a run with --out."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
-        raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")
+        raise StudyError(f"`--show` reads {file}, whose checksum is wrong. Restore the file.")
     if made["study"] != study:
         raise StudyError(
-            f"`--out` is {path}, which contains a run of the study {made['study']}: give the folder of a {study} run."
+            f"`--out` is {path}, which contains a run of the study {made['study']}. Give the folder of a {study} run."
         )
     tables = made.pop("frames").items()
     return made, {n: pd.DataFrame(t["rows"], None, t["columns"], object) for n, t in tables}

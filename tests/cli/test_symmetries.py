@@ -76,7 +76,7 @@ UNREADABLE = "W1:one W1:-1 W1: W1:1.0 A:1:1 1-theta:0 1-1-theta +-1-theta +-+-mu
 def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
     with pytest.raises(StudyError) as caught:
         parse_exchangeable(["good", word])
-    assert f"`--exchangeable` has the part {part!r} in {word!r}" in str(caught.value)
+    assert f"`--exchangeable` has the invalid part {part!r} in {word!r}" in str(caught.value)
 
 
 @pytest.mark.parametrize("word", ["mu,sigma,mu", "mu~x,y~mu", "mu,1-mu", "A:0,A:1,mu"])

@@ -385,7 +385,11 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
     ("method", "how", "said"),
     [
         ({"draws": 5}, {}, "`method` must be a method.*; got 'dict'"),
-        (ob.Nuts(), {"draws": 5}, r"`draws` is given in addition to Nuts\(\.\.\.\). Set it there"),
+        (
+            ob.Nuts(),
+            {"draws": 5},
+            r"`draws` is given in addition to Nuts\(\.\.\.\). Pass this setting to Nuts",
+        ),
         ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),
         ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc uses JAX"),

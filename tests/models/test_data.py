@@ -150,7 +150,7 @@ def test_own_split_takes_the_test_points_that_belong_to_the_data(loaded):
     parts = own_split(dataset)
     np.testing.assert_array_equal(parts.train.x, dataset.x)
     np.testing.assert_array_equal(parts.test.x, dataset.held_out.x)
-    with pytest.raises(ValueError, match="'boston', which comes without test points"):
+    with pytest.raises(ValueError, match="'boston', which has no test points"):
         own_split(loaded["boston"])
 
 
@@ -196,7 +196,7 @@ def test_constant_inputs_keep_their_unit_constant_targets_are_rejected_labels_st
     assert (scaler.x_mean[0], scaler.x_sd[0]) == (0.1, 1)
     np.testing.assert_array_equal(scaler.transform(train).x[:, 0], [0, 0, 0])
     np.testing.assert_allclose(scaler.transform(toy([[0.4, 2.0]], [[1]])).x, [[0.3, 0]], rtol=1e-15)
-    with pytest.raises(ValueError, match="`train` has the same 't' in all 2 observations"):
+    with pytest.raises(ValueError, match="`train` has the same value of 't' in all 2 observations"):
         Standardiser.fit(toy([[0], [1]], [[3], [3]]))
     parts = standardise(split(loaded["digits"], seed=0))
     np.testing.assert_array_equal(parts.train.y, parts.raw.train.y)
@@ -211,7 +211,7 @@ def test_constant_inputs_keep_their_unit_constant_targets_are_rejected_labels_st
 def test_a_standardiser_rejects_data_that_it_does_not_fit(loaded):
     scaler = Standardiser.fit(boston := loaded["boston"])
     for call in (scaler.transform, Standardiser.fit):
-        with pytest.raises(ValueError, match="`boston` is already standardised"):
+        with pytest.raises(ValueError, match="`dataset` is already standardised"):
             call(scaler.transform(boston))
     two = replace(boston, y=np.zeros((506, 2)), target_names=("a", "b"))
     for other, words in (

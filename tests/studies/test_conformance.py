@@ -60,7 +60,7 @@ def test_options_change_the_settings_or_are_refused(name):
             assert study.configure(given) != study.configure(Options(**others)), option
         else:
             with pytest.raises(
-                StudyError, match=rf"^`--{option}` does not apply to the study {name}: omit it"
+                StudyError, match=rf"^`--{option}` does not apply to the study {name}. Omit it"
             ):
                 study.configure(given)
     for option in WORDS:

@@ -71,7 +71,7 @@ def test_some_observations_of_a_network():
     rows = jnp.array([3, 1, 7])
     np.testing.assert_allclose(density.log_likelihood(vector, rows), whole[rows], rtol=1e-12)
     density = density_of(mixture())
-    with pytest.raises(ValueError, match="`rows` are given, but 'mixture' is not a network"):
+    with pytest.raises(ValueError, match="`rows` is given, but 'mixture' is not a network"):
         density.log_likelihood(jnp.zeros(density.size), jnp.array([0]))
 
 
@@ -167,8 +167,8 @@ def _random_mask() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (_some_rows, "selects 3 of 9 rows of plate rows at random .*Leave `subsample_size` out"),
-        (_random_mask, "random numbers with `numpyro.prng_key` that change its log density"),
+        (_some_rows, "selects 3 of 9 rows of plate rows at random .*Omit `subsample_size`"),
+        (_random_mask, "`numpyro.prng_key` to draw random numbers that change the log density"),
     ],
 )
 def test_a_density_that_changes_from_run_to_run_is_rejected(model, said):

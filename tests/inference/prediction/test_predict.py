@@ -122,7 +122,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
     run.attrs["command"] = "onebasin sample line.stan line.json"
     ob.save(run, path, force=True)
     with pytest.raises(
-        OnebasinError, match=r"not found where the run's command names it.* 'recorded' if"
+        OnebasinError, match=r"not found at the path in the run's command.* 'recorded' if"
     ):
         ob.predict(path, new)
     (tmp_path / "line.stan").write_text(run.attrs["program"])  # next to the posterior
@@ -142,14 +142,14 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         (
             {"x": 1.0},
             "numpyro",
-            "`new_data` do not fit the model line, which fails given x, without y",
+            "`new_data` do not fit the model line, which fails with x, without y",
         ),
         ([1.0], "numpyro", "`new_data` must be a mapping from names"),
         ("no.json", "numpyro", "no.json, which does not exist"),
         (
             {"z": 1},
             "stan",
-            "contains z, which the program .* does not declare. Its data are n, x, y",
+            "contains z, which the program .* does not declare. The data of the program are n, x, y",
         ),
         ({"n": 2}, "stan", "whose other data are x, y: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),

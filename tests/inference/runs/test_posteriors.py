@@ -171,10 +171,13 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"sigma": SIGMA}, r"`data` lacks num_schools, required by the model schools; it has sig"),
+        (
+            {"sigma": SIGMA},
+            r"`data` lacks num_schools, which the model schools requires\. The given data are sig",
+        ),
         (
             DATA | {"z": 1},
-            r"`data` has z, which is not an argument of the model schools; it takes nu",
+            r"`data` has z, which is not an argument of the model schools\. Its arguments are nu",
         ),
         ("nowhere.json", r"`data` is nowhere.json, which does not exist"),
     ],

@@ -135,7 +135,7 @@ def test_skip_matrices_are_drawn_uniformly():
         ({"hidden": (3, 0)}, "`hidden` must be a whole number, at least 1; got 0"),
         (
             {"hidden": ()},
-            r"`hidden` must give the number of units of at least one hidden layer.*is \(\)",
+            r"`hidden` must give the number of units of at least one hidden layer.*got \(\)",
         ),
         ({"skip_seed": -1}, "`skip_seed` must be a whole number, at least 0; got -1"),
         ({"activation": "rleu"}, f"'rleu'; choose one of {', '.join(ACTIVATIONS)}.*'relu'?"),
@@ -318,17 +318,13 @@ def test_prediction_is_the_network_of_each_draw(draws, batch_size):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"W2": None}, {}, "`draws` lack W2; they contain W1, b1, b2, W3, b3"),
+        ({"W2": None}, {}, "`draws` lack W2; the given variables are W1, b1, b2, W3, b3"),
         (
             {"b1": np.zeros((2, 4, 4))},
             {},
-            r"`draws` have b1 with the shape \(2, 4, 4\).*chain, draw, 4",
+            r"`draws` have b1 with shape \(2, 4, 4\).*chain, draw, 4",
         ),
-        (
-            {"W1": np.zeros((3, 4))},
-            {},
-            r"`draws` have W1 with the shape \(3, 4\).*chain, draw, 3, 4",
-        ),
+        ({"W1": np.zeros((3, 4))}, {}, r"`draws` have W1 with shape \(3, 4\).*chain, draw, 3, 4"),
         ({}, {"batch_size": 0}, "`batch_size` must be a whole number, at least 1; got 0"),
         ({}, {"x": POINTS[:, :2]}, r"`x` has shape \(6, 2\), but the network has 3 inputs"),
         ({}, {"x": POINTS * np.nan}, r"`x` has 18 value\(s\) that are not finite"),
@@ -400,9 +396,11 @@ def test_the_last_layer_has_a_second_head_and_data_have_not():
 @pytest.mark.usefixtures("unchecked")
 def test_a_plain_sum_cannot_predict_noise_and_another_word_is_refused():
     of_sum = ob.networks.Network(2, (4,), readout="sum")
-    with pytest.raises(ValueError, match=r"`noise_sd` is 'predicted', but .* 'sum'.*'linear'"):
+    with pytest.raises(ValueError, match=r"`noise_sd` is 'predicted', but .*'sum'.*'linear'"):
         ob.networks.BayesianNetwork(of_sum, ob.networks.Gaussian("predicted"))
-    with pytest.raises(ValueError, match="`noise_sd` is 'learned'; give a positive number, None"):
+    with pytest.raises(
+        ValueError, match=r"`noise_sd` must be a positive number, None .*; got 'learned'"
+    ):
         ob.networks.Gaussian("learned")
 
 

@@ -145,7 +145,7 @@ def test_a_part_that_is_the_whole_axis_is_the_axis():
     [
         (
             (Move({"k": Part.between(0, 4, 9)}),),
-            r"moves the part 0\[4:9\] of k, which has the shape \(8, 8\)",
+            r"moves the part 0\[4:9\] of k, but the shape of k is \(8, 8\)",
         ),
         ((Move({"k": Part.between(2, 0, 2)}),), r"moves the part 2\[0:2\] of k"),
         (

@@ -79,7 +79,7 @@ def test_what_is_there_is_refused_or_replaced_by_force(tmp_path):
     with opened(tmp_path, force=True):
         assert (tmp_path / "notes.txt").read_text() == "precious"
     path = tmp_path / "notes.txt"
-    with pytest.raises(StudyError, match="is a file: name a folder"), opened(path, force=True):
+    with pytest.raises(StudyError, match=r"is a file\. Name a folder"), opened(path, force=True):
         pass
     with opened(tmp_path / "run") as run:
         (run.posteriors / "a.nuts.stan.nc").touch()
