@@ -142,7 +142,7 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed = [p.name for p in parameters if p.name in taken and p.default is p.empty]
     if lacking := [each for each in needed if each not in data]:
-        given = ", ".join(data) or "nothing"
+        given = ", ".join(data) or "empty"
         raise ModelDataError(
             f"`data` lacks {', '.join(lacking)}, which the model {name} requires. The given data are {given}."
         )

@@ -487,7 +487,7 @@ class Block[P: Part](ABC):
                 own.append(part)
                 lengths[said] = shape[axis] if place == axis else part.count
         if len(set(lengths.values())) > 1:
-            each = ", ".join(f"{place} has {length}" for place, length in lengths.items())
+            each = ", ".join(f"{place} has length {length}" for place, length in lengths.items())
             raise ArgumentError(f"`symmetry` must move axes of equal length together, but {each}.")
 
     def check_names(self, shapes: Shapes) -> None:

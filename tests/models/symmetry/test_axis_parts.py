@@ -167,7 +167,7 @@ def test_a_part_that_is_the_whole_axis_is_the_axis():
         ),
         (
             (Move({"k": Part.between(0, 0, 3), "b": 0}),),
-            r"the part 0\[0:3\] of k has 3, axis 0 of b has 8",
+            r"the part 0\[0:3\] of k has length 3, axis 0 of b has length 8",
         ),
     ],
 )
