@@ -97,7 +97,7 @@ def test_other_variables_and_shapes_are_refused(make_mcmc, rng):
         frame.align(make_mcmc(wide))
     some = fit_frame(make_mcmc(values), MIXTURE, var_names=["mu"])
     assert some.sample(some.align(make_mcmc(without))).shape[1] == 3
-    with pytest.raises(ValueError, match=r"`var_names` asks for `tau`.*mu, sigma, noise"):
+    with pytest.raises(ValueError, match=r"`var_names` must name .*; got `tau`.*mu, sigma, noise"):
         fit_frame(make_mcmc(values), MIXTURE, var_names=["tau"])
 
 
