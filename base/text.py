@@ -143,14 +143,12 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
     except UnicodeDecodeError as reason:
         raise error(
-            f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text. Save it as UTF-8."
+            f"`{argument}` is {path}, which is not UTF-8 text: save it as UTF-8."
         ) from reason
     except KeyError as reason:
         raise error(
             f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
-        raise error(
-            f"`{argument}` is {path}, which must contain a JSON object that maps variables to values."
-        )
+        raise error(f"`{argument}` is {path}, which is not a JSON object of variables.")
     return values

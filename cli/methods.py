@@ -105,7 +105,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     for field in given:
         if field in known and field not in taken:
             raise StudyError(
-                f"`{flags[field]}` applies only to NumPyro models. For a Stan program, --method {word} accepts "
+                f"`{flags[field]}` applies only to NumPyro models; for Stan programs, --method {word} accepts "
                 f"{allowed}."
             )
         if field not in known:
@@ -114,8 +114,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but this option applies only to --init optimum: add --init "
-            "optimum."
+            f"`--init-starts` is {given['init_starts']}, but applies only to --init optimum: add --init optimum."
         )
     return method_named(word, given)
 

@@ -76,7 +76,7 @@ def sample(
     definition = "stan" if file is None else "numpyro"
     if predictive_mb is not None and file is None:
         raise StudyError(
-            "`--predictive-mb` applies only to NumPyro models: omit it for a Stan program, whose quantities are "
+            "`--predictive-mb` applies only to NumPyro models: omit it, since quantities of Stan programs are "
             "stored in full."
         )
     out = out or Path(f"{program.stem if file is None else file.name}.nc")

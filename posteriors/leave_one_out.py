@@ -93,8 +93,7 @@ def leave_one_out(
     first = terms.isel(chain=0, draw=0, drop=True)
     if not first.ndim:
         raise ArgumentError(
-            f"The log likelihood of {terms.name} has one number per draw, but leave-one-out needs one per "
-            "observation: store them separately."
+            f"The log likelihood of {terms.name} has only one number per draw: store one number per observation."
         )
     samples, read = terms.shape[0] * terms.shape[1], Columns([terms]).read
     relative = efficiency(posterior, samples) if relative is None else relative

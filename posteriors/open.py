@@ -145,11 +145,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
     if path.is_dir():
         if is_store(path):
             return _with_draws(read_store(path), path)
-        raise FormatError(
-            path,
-            "is a folder that is not a Zarr store and contains no CSV files: give the file or "
-            "folder of a posterior",
-        )
+        raise FormatError(path, "is a folder that is not a Zarr store and contains no CSV files")
     if not path.is_file() and glob.has_magic(str(path)):
         raise FormatError(path, "is a pattern that no file matches: correct the pattern")
     if path.suffix == ".stan" and path.is_file():
@@ -226,8 +222,7 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
         if runs is None:
             raise ArgumentTypeError(
-                f"`{argument}` is a {type(value).__name__}, which has no draws: pass the fit that its method "
-                "`sample` returns."
+                f"`{argument}` is a {type(value).__name__}, which has no draws: pass the result of its `sample`."
             )
         return open_tree([Path(file) for file in runs.csv_files], argument=argument)
     if maker == "emcee" and hasattr(value, "get_chain"):  # Its walkers count as chains.

@@ -149,8 +149,7 @@ def check_values(
     unknown = [name for name in dims if name not in values]
     if unknown:
         raise ArgumentError(
-            f"`dims` names axes of {unknown[0]}, but the model has only the variables {', '.join(values)}: correct "
-            "the name."
+            f"`dims` names axes of {unknown[0]}, but the model has only the variables {', '.join(values)}."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
@@ -166,8 +165,7 @@ def check_values(
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
             raise ArgumentError(
-                f"`dims` must have one name per axis of {name}, whose shape is {shape}; got {len(dims[name])} "
-                "name(s)."
+                f"`dims` must have one name per axis of {name}, whose shape is {shape}; got {len(dims[name])}."
             )
         axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
         for axis, size in zip(axes, shape, strict=True):
@@ -262,8 +260,7 @@ def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"Two variables of `{argument}` would be called {twice}, because a slash becomes a dot: rename one of "
-            "them."
+            f"Two variables of `{argument}` would be called {twice}, as a slash becomes a dot: rename one of them."
         )
     return dict(zip(names, held.values(), strict=True))
 

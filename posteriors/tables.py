@@ -293,8 +293,7 @@ class ChainFile:
         if row:
             raise FormatError(
                 self.path,
-                f"cannot be read as a table, because row {row} has {count} fields, not {len(self.columns)}: correct "
-                "that row, or use another copy",
+                f"cannot be read as a table, because row {row} has {count} fields, not {len(self.columns)}",
             )
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise FormatError(self.path, f"has two columns named {twice[0]!r}: rename one")
@@ -442,9 +441,7 @@ def groups_of(
         stat = STATS.get(n, n.removesuffix("__"))
         stats[stat] = columns.pop(n).astype(TYPES.get(stat, np.float64))
     if not columns:
-        raise ArgumentError(
-            f"`{argument}` has only statistics of the sampler: give a table with at least one variable."
-        )
+        raise ArgumentError(f"`{argument}` has only statistics of the sampler: add a variable.")
     draws = dataset_of(gathered(storable_names(columns, argument)), argument)
     numbers = {dim: np.arange(n) for dim, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=True)}
     groups = {schema.POSTERIOR: draws.assign_coords(numbers)}

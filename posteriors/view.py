@@ -145,13 +145,9 @@ class View:
                 f"Names of variables in `{self.argument}` must be text; got {unnamed[0]!r}."
             )
         if not dataset.sizes["chain"]:
-            raise ArgumentError(
-                f"`{self.argument}` has no chains: give a posterior with at least one."
-            )
+            raise ArgumentError(f"`{self.argument}` has no chains, but needs at least one.")
         if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
-            raise ArgumentError(
-                f"`{self.argument}` has no draws, since its variables have size 0: store draws in them."
-            )
+            raise ArgumentError(f"`{self.argument}` has no draws: its variables have size 0.")
         return dataset
 
     @cached_property

@@ -59,8 +59,7 @@ def read_store(path: Path) -> xr.DataTree:
         raise FormatError(path, str(error)) from None
     except Exception as error:  # The libraries may raise any error for a damaged store.
         raise FormatError(
-            path,
-            "is not a readable Zarr store: it is truncated, damaged or of a different format. Use another copy",
+            path, "is not a readable Zarr store: it is truncated, damaged or of a different format"
         ) from error
 
 
@@ -127,11 +126,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
                     f"cannot store the complex numbers of `{name}`: store .real and .imag as two variables instead",
                 )
     if form.is_table and not tables.real_draws(tree, schema.POSTERIOR):
-        raise FormatError(
-            path,
-            "cannot be written as a table, because the posterior has no real-valued variable: "
-            "use .nc or .zarr",
-        )
+        raise FormatError(path, "has no real-valued variable for a table: use .nc or .zarr")
     try:
         if form is NETCDF:
             netcdf.write_tree(plain(tree), path, new=new)

@@ -334,9 +334,7 @@ def barriers(
     check_seed(seed)
     if isinstance(posterior, AlignedNetworks):
         if loss is None:
-            raise ArgumentError(
-                "`loss` is missing: give a function that maps a network to its loss."
-            )
+            raise ArgumentError("`loss` is missing: give a function from networks to losses.")
         return _of_trees(posterior, loss, pairs, num_points, seed)
     view = as_view(posterior)
     model, unit, known = view.network, "nats an observation", None
@@ -447,8 +445,7 @@ def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarra
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
         raise ArgumentError(
-            f"`{view.argument}` has only one draw, but a barrier lies between two: give a posterior with at least "
-            "two draws."
+            f"`{view.argument}` has only one draw, but a barrier needs at least two: sample longer."
         )
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):

@@ -72,9 +72,7 @@ class DrawReader:
                     f"symmetry of this model, or store {name}."
                 )
         if self.variables and not self.total:
-            raise ArgumentError(
-                f"`{self.argument}` has no draws: give a posterior with at least one draw."
-            )
+            raise ArgumentError(f"`{self.argument}` has no draws, but needs at least one.")
 
     @property
     def lead(self) -> tuple[int, int]:

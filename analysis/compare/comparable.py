@@ -382,7 +382,6 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
         if broken:
             raise ArgumentError(
                 f"`{view.argument}` has {sum(broken.values())} values of {variable.name} that are not finite, so "
-                "distances are not defined. Find out why the model produces them, or choose other variables with "
-                "`var_names`."
+                "distances are not defined. Find out why, or choose other variables with `var_names`."
             )
     return refuse_broken(lay_out_columns(variables), view.argument)

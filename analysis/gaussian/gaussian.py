@@ -538,8 +538,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
-            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s), but a variance needs at least 2: sample "
-            "longer."
+            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s), but a variance needs two: sample longer."
         )
     names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
     _refuse(

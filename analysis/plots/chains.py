@@ -317,16 +317,15 @@ def plot_pair(
     """
     if len(entries) == 1:
         raise ArgumentError(
-            "`entries` has only one parameter: give two for a scatter plot, more for a matrix, or none to choose "
-            "automatically."
+            "`entries` has only one parameter: give two or more, or none for the default."
         )
     views = views_of(posteriors)
     if len(entries) == 2:
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several entries, but a matrix can show only one posterior: give only one, or choose "
-            "two parameters."
+            "`posteriors` has several entries, but a matrix shows one posterior: give one posterior, or two "
+            "parameters."
         )
     (view,) = views.values()
     if entries:

@@ -281,8 +281,7 @@ def plot_predictive(
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} output(s): choose one, counted from "
-            "0."
+            f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0."
         )
     if model.is_classifier:
         return _reliability(views, points)
@@ -577,9 +576,7 @@ def loo_pits(
     groups = {name: view.group(name) for name in needed}
     absent = [f"`{name}`" for name, group in groups.items() if group is None]
     if absent:
-        raise ArgumentError(
-            f"`{view.argument}` lacks the groups {', '.join(absent)}: store these groups."
-        )
+        raise ArgumentError(f"`{view.argument}` lacks the groups {', '.join(absent)}: store them.")
     held = [dict(group.data_vars) for group in groups.values() if group is not None]
     names = [str(name) for name in held[0] if all(name in each for each in held)]
     if var_names is not None:
