@@ -368,7 +368,7 @@ def check_together(files: Sequence[ChainFile]) -> None:
         raise FormatError(
             short.path,
             f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but all chains of a "
-            "posterior need the same number: omit a chain, or run it again",
+            "posterior need the same number: omit or rerun the short chain",
         )
 
 
