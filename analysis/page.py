@@ -451,7 +451,8 @@ class Layout:
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
         raise ArgumentTypeError(
-            f"`parts` contains {part!r}; give texts, notes, tables, figures, key figures, code or details."
+            f"`parts` contains {part!r}, but can contain only texts, notes, tables, figures, key figures, code or "
+            "details."
         )
 
     def _table(self, table: Table) -> dict[str, Any]:

@@ -142,11 +142,13 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         )
         raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
     except UnicodeDecodeError as reason:
-        raise error(f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text.") from reason
+        raise error(
+            f"`{argument}` is {path}, which is not UTF-8 text: save it as UTF-8."
+        ) from reason
     except KeyError as reason:
         raise error(
             f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
-        raise error(f"`{argument}` is {path}, which does not hold a JSON object of variables.")
+        raise error(f"`{argument}` is {path}, which is not a JSON object of variables.")
     return values

@@ -87,7 +87,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
     groups = grouped(runs)
     files = [os.path.realpath(file) for group in groups for file in group]  # Links may be loops.
     if len(set(files)) < len(files):
-        raise ArgumentError("`RUN.nc` is given twice: give every posterior file once.")
+        raise ArgumentError("`RUN.nc` contains a file twice: give every posterior file only once.")
     stems = [stem([Path(os.path.realpath(file)) for file in group]) for group in groups]
     for depth in range(1, max(len(path.parts) for path in stems) + 1):
         names = ["/".join(path.parts[-depth:]) for path in stems]
@@ -140,7 +140,7 @@ def truth(
     known = f" nor a reference; the references are {', '.join(references)}" if references else ""
     raise StudyError(
         f"`--truth` is {chosen}, which is not one of the files to compare "
-        f"({there}){known or '; list it with them'}."
+        f"({there}){known or '; add it to these files'}."
     )
 
 

@@ -84,7 +84,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     """
     if word in METHODS and word not in OFFERED:
         raise StudyError(
-            f"`--method` is {word}, which trains networks; for a Stan program choose one of {', '.join(OFFERED)}."
+            f"`--method` is {word}, which trains networks: for a Stan program, choose one of {', '.join(OFFERED)}."
         )
     choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
     name, fixed = WORDS[word]
@@ -92,7 +92,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     if not _takes(method, definition):
         rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, definition))
         raise StudyError(
-            f"`--method` is {word}, which works only for Stan programs; for a NumPyro model choose one of {rest}."
+            f"`--method` is {word}, which works only for Stan programs: for a NumPyro model, use one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
     # Reject options that do not apply to the method or the engine, or that the method's name fixes.
@@ -105,15 +105,16 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     for field in given:
         if field in known and field not in taken:
             raise StudyError(
-                f"`{flags[field]}` is for NumPyro models; with a Stan program, --method {word} takes {allowed}."
+                f"`{flags[field]}` applies only to NumPyro models; for Stan programs, --method {word} accepts "
+                f"{allowed}."
             )
         if field not in known:
             raise StudyError(
-                f"`{flags[field]}` does not apply to --method {word}, which takes {allowed}."
+                f"`{flags[field]}` does not apply to --method {word}, which accepts {allowed}."
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but it applies only to --init optimum: add that option, too."
+            f"`--init-starts` is {given['init_starts']}, but applies only to --init optimum: add --init optimum."
         )
     return method_named(word, given)
 
@@ -135,10 +136,10 @@ def engine_for(method: Method, asked: str | None, definition: str) -> str:
         if definition in engine.takes
     }
     if asked not in able:
-        raise StudyError(f"`--engine` is {asked}; {of} takes {' or '.join(able)}.")
+        raise StudyError(f"`--engine` is {asked}, which cannot run {of}: use {' or '.join(able)}.")
     if method.name not in able[asked]:
         raise StudyError(
-            f"`--engine` is {asked}, which does not have {method.name} for {of}. Use --method "
+            f"`--engine` is {asked}, which does not offer {method.name} for {of}. Use --method "
             f"{' or '.join(able[asked])}."
         )
     return asked

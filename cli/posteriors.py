@@ -259,14 +259,14 @@ def compare(
     if name in files and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(
-            f"`RUN.nc` is {what}, but a comparison needs at least two: add another, or name a reference with --truth."
+            f"`RUN.nc` is {what}, but a comparison needs two posteriors: add one, or name a reference with --truth."
         )
     x, y = _read_points(points) if points else (None, None)
     views = {file: inputs.read(run) for file, run in files.items()}
     against = views[name] if name in views else as_view(references.open_reference(name))
     if points and against.network is None:
         raise StudyError(
-            f"`--points` is {points}, which needs network posteriors, and {name} is not one: omit --points."
+            f"`--points` is {points}, but {name} is not the posterior of a network: omit --points."
         )
     with console.alignment_bar() as progress:
         comparison = compare_trees(
@@ -379,7 +379,7 @@ def loo(
 
     named = inputs.posteriors(runs)
     if len(named) > 1 and program:
-        raise StudyError("`--program` applies to one posterior: give one file, or omit it.")
+        raise StudyError("`--program` applies to one posterior: give one file, or omit --program.")
     views = {name: inputs.read(files) for name, files in named.items()}
     if len(named) > 1:
         found = compare_models(views, var_name=var_name)

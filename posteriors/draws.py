@@ -430,7 +430,6 @@ def choose_variables(
     if unknown or not chosen:
         got = ", ".join(f"`{name}`" for name in unknown) or "no names"
         raise ArgumentError(
-            f"`var_names` asks for {got}, which the posterior does not have; "
-            f"its variables are: {', '.join(there)}."
+            f"`var_names` must name variables of the posterior; got {got}. Its variables are: {', '.join(there)}."
         )
     return chosen

@@ -103,7 +103,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
         raise FormatError(
             path,
             f"differs from {other} in its variables or number of draws: {name} is {here or 'missing'} here and "
-            f"{there or 'missing'} there",
+            f"{there or 'missing'} there. Join runs of the same model with equal numbers of draws",
         )
 
 

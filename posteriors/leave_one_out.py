@@ -93,7 +93,7 @@ def leave_one_out(
     first = terms.isel(chain=0, draw=0, drop=True)
     if not first.ndim:
         raise ArgumentError(
-            f"The log likelihood of {terms.name} has one number per draw; leave-one-out needs one per observation."
+            f"The log likelihood of {terms.name} has only one number per draw: store one number per observation."
         )
     samples, read = terms.shape[0] * terms.shape[1], Columns([terms]).read
     relative = efficiency(posterior, samples) if relative is None else relative
@@ -111,7 +111,8 @@ def leave_one_out(
         found.append(_weighed(block, relative))
     if masked.all():
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is 0 in every draw: all observations are masked."
+            f"The log likelihood of {terms.name} is 0 in every draw: all observations are masked. Unmask at least "
+            "one."
         )
     elpd_i, pareto_k, p_i = (
         _without(first.copy(data=values.reshape(first.shape)), masked)

@@ -145,9 +145,9 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
     if path.is_dir():
         if is_store(path):
             return _with_draws(read_store(path), path)
-        raise FormatError(path, "is a folder, but not a Zarr store and without CSV files")
+        raise FormatError(path, "is a folder that is not a Zarr store and contains no CSV files")
     if not path.is_file() and glob.has_magic(str(path)):
-        raise FormatError(path, "is a pattern, but no file matches it")
+        raise FormatError(path, "is a pattern that no file matches: correct the pattern")
     if path.suffix == ".stan" and path.is_file():
         raise FormatError(path, "is a Stan program: sample it, then give the file with the draws")
     head = _CLASSIC  # The NetCDF reader reports a missing file.
@@ -178,7 +178,11 @@ def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:
     alone = tree.to_dataset()
     if not set(schema.SAMPLE_DIMS) <= set(alone.sizes):
         tree.close()
-        raise FormatError(path, f"has no group '{schema.POSTERIOR}' with the draws of a posterior")
+        raise FormatError(
+            path,
+            f"has no group '{schema.POSTERIOR}' with draws: give a file with the draws of a "
+            "posterior",
+        )
     made = type(tree).from_dict({schema.POSTERIOR: alone})
     made.set_close(tree.close)
     return made
@@ -218,7 +222,7 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
         if runs is None:
             raise ArgumentTypeError(
-                f"`{argument}` is a {type(value).__name__}, which has no draws: pass a fit."
+                f"`{argument}` is a {type(value).__name__}, which has no draws: pass the result of its `sample`."
             )
         return open_tree([Path(file) for file in runs.csv_files], argument=argument)
     if maker == "emcee" and hasattr(value, "get_chain"):  # Its walkers count as chains.

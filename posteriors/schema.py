@@ -238,8 +238,8 @@ def number(attributes: Attributes, name: str) -> float | None:
         value = float(kept)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"The attribute `{name}` of `posterior` must be a number; got {str(kept)[:60]!r}. Correct it, or delete "
-            "it."
+            f"The attribute `{name}` of `posterior` must be a number; got {str(kept)[:60]!r}. Correct or delete the "
+            "attribute."
         ) from error
     return value if math.isfinite(value) else None
 

@@ -128,12 +128,13 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
         for axis in axes:
             if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
                 raise ArgumentError(
-                    f"`dims` names an axis of {name} {axis!r}. Axis names must be text without a slash, differ "
-                    f"within a variable, and not be one of {', '.join(SAMPLE_DIMS)}."
+                    f"`dims` gives an axis of {name} the name {axis!r}. Axis names must be text without a slash, "
+                    f"differ within a variable, and not be one of {', '.join(SAMPLE_DIMS)}."
                 )
             if axis in names:
                 raise ArgumentError(
-                    f"`dims` names an axis of {name} {axis!r}, which is also the name of a variable: rename the axis."
+                    f"`dims` gives an axis of {name} the name {axis!r}, which is also the name of a variable: rename "
+                    "the axis."
                 )
 
 
@@ -148,7 +149,7 @@ def check_values(
     unknown = [name for name in dims if name not in values]
     if unknown:
         raise ArgumentError(
-            f"`dims` names axes of {unknown[0]}, which the model does not have. Its variables: {', '.join(values)}."
+            f"`dims` names axes of {unknown[0]}, but the model has only the variables {', '.join(values)}."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
@@ -259,7 +260,7 @@ def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"Two variables of `{argument}` would be called {twice}, because a slash becomes a dot: rename one."
+            f"Two variables of `{argument}` would be called {twice}, as a slash becomes a dot: rename one of them."
         )
     return dict(zip(names, held.values(), strict=True))
 

@@ -205,7 +205,9 @@ class ChainFile:
         try:
             return cls._surveyed(path)
         except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(path, "is not a text file, so it cannot be a CSV file") from error
+            raise FormatError(
+                path, "is not a readable text file, so it cannot be a CSV file: use another copy"
+            ) from error
 
     @classmethod
     def _surveyed(cls, path: Path) -> Self:
@@ -366,7 +368,7 @@ def check_together(files: Sequence[ChainFile]) -> None:
         raise FormatError(
             short.path,
             f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but all chains of a "
-            "posterior need the same number: omit a chain, or run it again",
+            "posterior need the same number: omit or rerun the short chain",
         )
 
 
@@ -386,7 +388,7 @@ def read_parquet(path: Path) -> xr.DataTree:
         raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
     except (OSError, ValueError) as error:  # The errors of pyarrow are ValueErrors.
         raise FormatError(
-            path, "is not a readable Parquet file: it is truncated or damaged"
+            path, "is not a readable Parquet file, but truncated or damaged: use another copy"
         ) from error
     return _tree(frame, path)
 
@@ -439,7 +441,7 @@ def groups_of(
         stat = STATS.get(n, n.removesuffix("__"))
         stats[stat] = columns.pop(n).astype(TYPES.get(stat, np.float64))
     if not columns:
-        raise ArgumentError(f"`{argument}` has no variables, only statistics of the sampler.")
+        raise ArgumentError(f"`{argument}` has only statistics of the sampler: add a variable.")
     draws = dataset_of(gathered(storable_names(columns, argument)), argument)
     numbers = {dim: np.arange(n) for dim, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=True)}
     groups = {schema.POSTERIOR: draws.assign_coords(numbers)}
@@ -509,7 +511,8 @@ def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
     apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
     if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
         raise FormatError(
-            path, "cannot be written, since some names are ambiguous in a table: use .nc or .zarr"
+            path,
+            "cannot be written, since some variable names would be ambiguous in a table: use .nc or .zarr",
         )
     chains, length = next(iter(draws.values())).shape[:2]
     columns = [np.repeat(np.arange(chains) + 1, length), np.tile(np.arange(length) + 1, chains)]

@@ -136,7 +136,7 @@ class View:
         dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` has no draws, because its group 'posterior' is empty."
+                f"`{self.argument}` has no draws, because its group 'posterior' is empty: store draws there."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
@@ -145,7 +145,7 @@ class View:
                 f"Names of variables in `{self.argument}` must be text; got {unnamed[0]!r}."
             )
         if not dataset.sizes["chain"]:
-            raise ArgumentError(f"`{self.argument}` has no chains; it needs at least one.")
+            raise ArgumentError(f"`{self.argument}` has no chains, but needs at least one.")
         if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
             raise ArgumentError(f"`{self.argument}` has no draws: its variables have size 0.")
         return dataset
@@ -187,7 +187,7 @@ class View:
             if self.num_draws < MIN_DRAWS:
                 raise ArgumentError(
                     f"`{self.argument}` has {self.num_draws} draws per chain, but diagnostics need at least "
-                    f"{MIN_DRAWS}: take more draws."
+                    f"{MIN_DRAWS}: sample longer."
                 )
             self._draws[chosen] = lay_out_columns(variables)
         draws = self._draws[chosen]
@@ -221,8 +221,8 @@ class View:
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
-                f"`{self.argument}` has {due} chains and draws, but its statistic `{name}` has {values.shape[:2]}: "
-                "use another copy, or delete the statistic."
+                f"`{self.argument}` has {due} chains and draws, but its sampler statistic `{name}` has "
+                f"{values.shape[:2]}: use another copy, or delete the statistic."
             )
         return values
 

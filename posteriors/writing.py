@@ -59,7 +59,7 @@ def read_store(path: Path) -> xr.DataTree:
         raise FormatError(path, str(error)) from None
     except Exception as error:  # The libraries may raise any error for a damaged store.
         raise FormatError(
-            path, "is not a readable Zarr store: it is truncated, damaged or has a different format"
+            path, "is not a readable Zarr store: it is truncated, damaged or of a different format"
         ) from error
 
 
@@ -126,7 +126,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
                     f"cannot store the complex numbers of `{name}`: store .real and .imag as two variables instead",
                 )
     if form.is_table and not tables.real_draws(tree, schema.POSTERIOR):
-        raise FormatError(path, "cannot be written: the posterior has no real-valued variable")
+        raise FormatError(path, "has no real-valued variable for a table: use .nc or .zarr")
     try:
         if form is NETCDF:
             netcdf.write_tree(plain(tree), path, new=new)
@@ -141,7 +141,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             raise
         raise FormatError(
             path,
-            f"cannot be written as {form.name}, which does not support the type of an attribute or coordinate",
+            f"cannot be written as {form.name}, which does not support the type of an attribute or coordinate: "
+            "convert it to text or a number",
         ) from error
     if form.is_table and (lost := list(_lost_by_table(tree))):
         notice(f"{path} leaves out content that {form.name} cannot store: {'; '.join(lost)}")
@@ -243,7 +244,7 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
     if schema.POSTERIOR not in tree.children:
         raise ArgumentError(
-            f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
+            f"`tree` has no group `{schema.POSTERIOR}`: give the tree that an inference method returned."
         )
     place = check_path("path", path)
     form = format_of(place)

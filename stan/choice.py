@@ -179,7 +179,7 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
         return Choice(STANLI, accepted=found)
     if engine == STANLI:
         raise StanProgramError(
-            f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or leave it out."
+            f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or omit `engine`."
         )
     if lacks := missing():
         if not found.installed:

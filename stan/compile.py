@@ -146,7 +146,7 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
         )
     except OSError as error:
         raise CmdStanNotFound(
-            f"{stanc} does not run: {error.strerror}. Build that CmdStan (`make build` in its folder), or set CMDSTAN "
+            f"{stanc} does not run: {error.strerror}. Build CmdStan (run `make build` in its folder), or set CMDSTAN "
             "to another folder."
         ) from error
     if done.returncode:

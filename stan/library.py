@@ -327,7 +327,7 @@ class StanLibrary:
         array = np.asarray(points, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != length:
             raise ArgumentError(
-                f"`{argument}` has the shape {array.shape}; its last axis must have length {length} for "
+                f"`{argument}` has the shape {array.shape}, but its last axis must have length {length} for "
                 f"{shown(self._path.name)}."
             )
         lead = array.shape[:-1]

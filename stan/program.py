@@ -77,7 +77,7 @@ def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, obse
             if name and name not in data:
                 held = ", ".join(data) or "nothing"
                 raise StanDataError(
-                    f"`{argument}` names the data {name}, which is not in `data`; it contains {held}."
+                    f"`{argument}` names the data {name}, which is not in `data`; choose from {held}."
                 )
     return said
 
@@ -88,7 +88,8 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
     names = {"": given} if isinstance(given, str) else given
     if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
         raise ArgumentTypeError(
-            f"`{argument}` must be the name of a quantity, or map names of data to quantities; got {given!r}."
+            f"`{argument}` must be the name of a quantity, or a mapping from names of data to quantities; got "
+            f"{given!r}."
         )
     return dict(names)
 

@@ -304,7 +304,8 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
                 yield Output(method, variables, comments)
     except ValueError as error:  # This includes pandas' ParserError.
         raise StanRunError(
-            f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric."
+            f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric. Repeat "
+            "the run."
         ) from error
 
 

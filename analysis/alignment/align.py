@@ -159,7 +159,7 @@ def align(
     if are_networks(posterior):
         if cost != "weights" or scales is not None:
             raise ArgumentError(
-                "`cost` and `scales` are for posteriors; leave them out for networks."
+                "`cost` and `scales` apply only to posteriors: omit them to align networks."
             )
         own = partial(
             align,
@@ -205,7 +205,8 @@ def align(
             theirs = getattr(earlier.rule, word) if earlier else ours
             if theirs != ours:
                 raise ArgumentError(
-                    f"`reference` is an alignment with {word}={theirs!r}, but `{word}` is {ours!r}; use the same value."
+                    f"`reference` is an alignment with {word}={theirs!r}, but `{word}` is {ours!r}: use the same "
+                    "value."
                 )
         fixed = _reference_of(aim, features) if isinstance(aim, AlignmentTarget) else None
         given = earlier.rule.scales if earlier and scales is None else scales
@@ -249,8 +250,8 @@ def _find(
     chains, draws = features.reader.lead
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
-            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of "
-            f"{draws} draws; chains and draws are numbered from 0."
+            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws: give a pair "
+            "(chain, draw), both counted from 0."
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
@@ -268,8 +269,8 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
             raise ArgumentError(
-                f"`reference` matched {there}, but `{features.reader.argument}` has {name} of shape {shape}. Give an "
-                "alignment of the same model and symmetry."
+                f"`reference` was computed with {there}, but `{features.reader.argument}` has {name} of shape "
+                f"{shape}. Give an alignment of the same model and symmetry."
             )
     return aim.into(features.units)
 
@@ -398,7 +399,7 @@ def choose_scales(
         own = [n for n in features.names if name in (n, *features.plain.sources(n))]
         if not own:
             raise ArgumentError(
-                f"`scales` names {name}, which is not used for matching; choose among {', '.join(features.names)}."
+                f"`scales` names {name}, which is not used for matching: choose from {', '.join(features.names)}."
             )
         given = dict.fromkeys(own, scale) | given
     if features.transform is not None:

@@ -124,7 +124,7 @@ def transpositions_of(element: Element) -> Transpositions:
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ArgumentError(
-            "`element` has no permutation; give an element of a symmetry that exchanges components."
+            "`element` contains no permutation: give an element of a symmetry that exchanges components."
         )
     return Transpositions(layers)
 
@@ -177,7 +177,8 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     """
     if model.infers_noise:
         raise ArgumentError(
-            "`model` infers its noise; give a network whose likelihood has a `noise_sd`, such as the sd of residuals."
+            "`model` infers its noise sd, but its loss needs a fixed one: set `noise_sd` in the likelihood, for "
+            "example to the sd of the residuals."
         )
     import jax  # Imported late, because few callers need it.
     import jax.numpy as jnp
@@ -333,7 +334,7 @@ def barriers(
     check_seed(seed)
     if isinstance(posterior, AlignedNetworks):
         if loss is None:
-            raise ArgumentError("`loss` is missing: give the function from a network to its loss.")
+            raise ArgumentError("`loss` is missing: give a function from networks to losses.")
         return _of_trees(posterior, loss, pairs, num_points, seed)
     view = as_view(posterior)
     model, unit, known = view.network, "nats an observation", None
@@ -342,7 +343,8 @@ def barriers(
     elif model is None:
         raise ArgumentError(
             f"`{view.argument}` is not the posterior of a network, so there is no default loss. Give `loss`, a "
-            "function from a draw's variables to a number, or a posterior whose attribute `model` describes a network."
+            "function that maps the variables of a draw to a number, or give a posterior whose attribute `model` "
+            "describes a network."
         )
     else:
         symmetry = blocks_of(model.symmetry, Exchangeable)
@@ -425,7 +427,7 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
     assert model is not None
     if (x is None) != (y is None):
         raise ArgumentError(
-            "`x` and `y` belong together: give both, or neither to use the data stored in the posterior."
+            "`x` and `y` must be given together: give both, or omit both to use the data stored in the posterior."
         )
     x, y = (view.x, view.y) if x is None else (x, y)
     points = None if x is None else Points.of(model, x, y)
@@ -443,7 +445,7 @@ def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarra
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
         raise ArgumentError(
-            f"`{view.argument}` has only one draw, but a line connects two: give more draws."
+            f"`{view.argument}` has only one draw, but a barrier needs at least two: sample longer."
         )
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):

@@ -68,11 +68,11 @@ class DrawReader:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
-                    f"`symmetry` moves {name}, which `{self.argument}` does not have (it has {there}); declare the "
-                    "symmetry of this model, or store the variable."
+                    f"`symmetry` moves {name}, but `{self.argument}` has only these variables: {there}. Declare the "
+                    f"symmetry of this model, or store {name}."
                 )
         if self.variables and not self.total:
-            raise ArgumentError(f"`{self.argument}` has no draws; give at least one.")
+            raise ArgumentError(f"`{self.argument}` has no draws, but needs at least one.")
 
     @property
     def lead(self) -> tuple[int, int]:

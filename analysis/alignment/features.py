@@ -397,7 +397,7 @@ class Features:
     def units(self) -> FeatureUnits:
         """The units of the features."""
         if self.found_units is None:
-            raise RuntimeError("the features have no units yet: call `in_units`.")
+            raise RuntimeError("The features have no units yet: call `in_units` first.")
         return self.found_units
 
     def in_units(self, units: FeatureUnits | None = None) -> Features:

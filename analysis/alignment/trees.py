@@ -62,7 +62,9 @@ class TreeLayout:
                 name = ".".join(word.strip(".") for word in words)
                 name = name.replace("/", ".").removesuffix(".value")
                 if name in places:
-                    raise ArgumentError(f"`posterior` has a network with two arrays called {name}.")
+                    raise ArgumentError(
+                        f"`posterior` has a network with two arrays called {name}: rename one of them."
+                    )
                 places[name] = place
         return cls(structure, tuple(leaf for _, leaf in found), places)
 
@@ -214,7 +216,10 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     symmetry = symmetry_of(found, shapes)
     if not symmetry:
         reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
-        raise ArgumentError(f"`apply` has no interchangeable units. Fixed axes: {reasons}.")
+        raise ArgumentError(
+            f"`apply` has no interchangeable units, so networks cannot be aligned. Fixed axes: {reasons}. If you know "
+            "a symmetry, declare it by `symmetry`."
+        )
     return symmetry
 
 
@@ -228,15 +233,15 @@ def align_trees(
 ) -> AlignedNetworks:
     """Align networks with `align`, to which the other arguments are already bound."""
     if len(networks) < 2:
-        raise ArgumentError("`posterior` has only one network; give two or more, by name.")
+        raise ArgumentError("`posterior` has only one network: map at least two names to networks.")
     layouts = {str(name): TreeLayout.of(tree) for name, tree in networks.items()}
     stacked = _stacked(layouts)
     first = next(iter(networks.values()))
     if symmetry is None:
         if apply is None:
             raise ArgumentError(
-                "`posterior` is a set of networks, so `symmetry` or `apply` is needed: give the function that applies "
-                "a network, as apply=model.apply, with example inputs `x`; or give the blocks as `symmetry`."
+                "`posterior` is a set of networks, which needs `apply` or `symmetry`. Give the function that "
+                "applies a network and example inputs, such as apply=model.apply and `x`, or declare the `symmetry`."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})

@@ -60,7 +60,7 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         if unlike:
             fact = unlike[0]
             raise ArgumentError(
-                f"`posteriors` has `{name}` with {fact} {theirs.get(fact) or 'none'}, but `{truth}` with {fact} "
+                f"In `posteriors`, `{name}` has {fact} {theirs.get(fact) or 'none'}, but `{truth}` has "
                 f"{ours.get(fact) or 'none'}: give posteriors of the same network."
             )
         _check_data(name, view, truth, views[truth])
@@ -182,14 +182,14 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ArgumentError(
-                f"`posteriors` has `{name}` fitted to data named {', '.join(names[0])}, but `{truth}` to "
+                f"In `posteriors`, `{name}` was fitted to data named {', '.join(names[0])}, but `{truth}` to "
                 f"{', '.join(names[1])}: give posteriors of the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
                 raise ArgumentError(
-                    f"`posteriors` has `{name}` fitted to different values of {variable} than `{truth}`: "
-                    "give posteriors of the same data."
+                    f"In `posteriors`, `{name}` and `{truth}` were fitted to different values of {variable}: give "
+                    "posteriors of the same data."
                 )
 
 
@@ -382,6 +382,6 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
         if broken:
             raise ArgumentError(
                 f"`{view.argument}` has {sum(broken.values())} values of {variable.name} that are not finite, so "
-                "distances are not defined. Find out why the model produces them."
+                "distances are not defined. Find out why, or choose other variables with `var_names`."
             )
     return refuse_broken(lay_out_columns(variables), view.argument)

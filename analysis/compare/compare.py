@@ -239,24 +239,24 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
         )
     if truth not in posteriors:
         raise ArgumentError(
-            f"`truth` is {truth!r}, which is neither one of the posteriors nor a reference: choose one of "
-            f"{', '.join(posteriors)}, or of the references {', '.join(references.names())}."
+            f"`truth` is {truth!r}, which is neither one of the posteriors nor a reference: choose one of the "
+            f"posteriors {', '.join(posteriors)}, or one of the references {', '.join(references.names())}."
         )
     if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` has the name {BASELINE!r}, which is reserved for the baseline row: rename it."
+            f"`posteriors` has an entry named {BASELINE!r}, which is reserved for the baseline row: rename it."
         )
 
 
 def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs, too.")
+        raise ArgumentError("`y` is given without `x`: give the inputs `x` as well.")
     if truth.network is not None:
         return Points.of(truth.network, inputs_of(truth, x), truth.y if x is None else y)
     if x is not None:
         raise ArgumentError(
-            f"`x` is given, but `{name}` is not the posterior of a network (its attribute `model` is empty): leave "
-            "`x` out."
+            f"`x` is given, but `{name}` is not the posterior of a network (its attribute `model` is empty): omit "
+            "`x`."
         )
     return None
 

@@ -292,7 +292,7 @@ def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     for name, sample in (("a", a), ("b", b)):
         if len(sample) < 2:
-            raise ArgumentError(f"`{name}` has {len(sample)} draws, but at least two are needed.")
+            raise ArgumentError(f"`{name}` must have at least two draws; got {len(sample)}.")
     pairs, unit = _distances(np.concatenate([a, b]))
     labels = np.zeros((1, len(pairs)))
     labels[0, : len(a)] = 1

@@ -103,8 +103,8 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
         lacks = [] if places else [str(label) for label in base.index.difference(own.index)]
         if lacks:
             raise ArgumentError(
-                f"`models` have different observations: {name} lacks {in_brief(lacks, NAMED)} of {first}. Compare "
-                "models of the same data set, with the same names (coordinates) of observations."
+                f"`models` have different observations: {name} lacks {in_brief(lacks, NAMED)}, which {first} has. "
+                "Compare models of the same data set whose observations have the same names (coordinates)."
             )
         columns.append((own if places else own.reindex(base.index)).to_numpy())
     return np.stack(columns, axis=1)
@@ -265,7 +265,7 @@ def compare_models(
     choose("method", method.lower(), METHODS)
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
     if not several or len(models) < 2:
-        raise ArgumentError("`models` must map two or more names to posteriors.")
+        raise ArgumentError("`models` must be a mapping from at least two names to posteriors.")
     found: dict[str, ELPDData] = {}
     judged, origins = dict[str, Carried](), set[tuple[str, ...]]()
     for name, held in ((str(key), value) for key, value in models.items()):
@@ -275,7 +275,8 @@ def compare_models(
             terms = stored_log_likelihood(view, var_name)
             if terms is None:
                 raise no_log_likelihood(
-                    view, "pass `ob.loo(posterior, model=...)`, which computes it."
+                    view,
+                    "pass the result of `ob.loo(posterior, model=...)`, which computes the log likelihood.",
                 )
             # The source of a NumPyro function does not show the values in its closure, so only Stan programs count.
             if schema.stan_program_of(view.tree.attrs):
@@ -288,7 +289,7 @@ def compare_models(
             judged |= {name: held.judged} if isinstance(held, Answered) else {}
         else:
             raise ArgumentError(
-                f"`models[{name!r}]` has no pointwise values: give `ob.loo(posterior)`."
+                f"`models[{name!r}]` has no pointwise values: give the result of `ob.loo(posterior)`."
             )
         origins.add(origin)
     from arviz_stats import compare

@@ -177,8 +177,8 @@ def distil(
     model = view.network
     if model is None:
         raise ArgumentError(
-            "`posterior` is not the posterior of a network (its attribute `model` is empty), and only networks can be "
-            "distilled: use `ob.approximations.fit_gaussian`."
+            "`posterior` is not the posterior of a network (its attribute `model` is empty), but only networks can "
+            "be distilled. For other models, use `ob.approximations.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(
@@ -238,7 +238,7 @@ def _check_start(
     for name, shape in network.shapes.items():
         if arrays[name].shape != shape:
             raise ArgumentError(
-                f"`start` has {name} of shape {arrays[name].shape}, but its shape must be {shape}."
+                f"`start` has {name} of shape {arrays[name].shape}, but the network needs an array of shape {shape}."
             )
     return arrays
 

@@ -82,7 +82,7 @@ class VariableLayout:
         for variable in self.variables:
             if variable.name not in draws:
                 raise ArgumentError(
-                    f"`{argument}` lack {variable.name}; they have {', '.join(map(str, draws)) or 'no variables'}. "
+                    f"`{argument}` lacks {variable.name}; its variables are: {', '.join(map(str, draws)) or 'none'}. "
                     "Give draws of the fitted variables."
                 )
             values = draws[variable.name]
@@ -91,7 +91,7 @@ class VariableLayout:
             array = np.asarray(values, dtype=np.float64)
             if array.ndim < 2 or array.shape[2:] != variable.shape:
                 raise ArgumentError(
-                    f"`{argument}` have {variable.name} of shape {array.shape}; it must be "
+                    f"`{argument}` has {variable.name} of shape {array.shape}, but the shape must be "
                     f"({', '.join(['chain', 'draw', *map(str, variable.shape)])})."
                 )
             columns.append(array.reshape(*array.shape[:2], variable.size))
@@ -147,8 +147,8 @@ def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
     """Put chain and draw in front. Reject an array without these axes or with a non-float type."""
     if array.dtype.kind in "biu":
         raise ArgumentError(
-            f"`{argument}` has {array.name} of type {array.dtype}, but a Gaussian needs floating point numbers: leave "
-            "the variable out with `var_names`."
+            f"`{argument}` has {array.name} of type {array.dtype}, but a Gaussian needs floating-point numbers: "
+            "exclude the variable with `var_names`."
         )
     return checked(array, argument)
 
@@ -480,7 +480,7 @@ def fit_gaussian(
             raise ArgumentError(
                 f"`posterior` uses the parametrisation {model.parametrisation.label}, in which {', '.join(fixed)} "
                 "have unit norm or an order, so a Gaussian cannot represent them. Sample the free parametrisation "
-                "and align it, or leave them out with `var_names`."
+                "and align the draws, or exclude these variables with `var_names`."
             )
         if model.infers_noise and "sigma" in names:
             positive = list(dict.fromkeys([*positive, "sigma"]))
@@ -489,12 +489,12 @@ def fit_gaussian(
     num_draws = rows.shape[0] * rows.shape[1]
     if shrinkage is not None and covariance != "full":
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to "
-            "shrink; leave it out, or use covariance='full'."
+            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink: omit `shrinkage`, or "
+            "use covariance='full'."
         )
     if shrinkage is not None and not 0 <= shrinkage <= 1:
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}; it must lie between 0 (no shrinkage) and 1 (no correlations)."
+            f"`shrinkage` must be a number from 0 (no shrinkage) to 1 (no correlations); got {shrinkage!r}."
         )
     units = units_of(rows.reshape(1, num_draws, layout.size))
     z = units.into(rows.reshape(num_draws, layout.size))
@@ -528,7 +528,7 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
     unknown = [name for name in names if name not in there]
     if unknown or (not names and argument == "var_names"):
         raise ArgumentError(
-            f"`{argument}` names {', '.join(unknown) or 'no variables'}; choose among {', '.join(there) or 'none'}."
+            f"`{argument}` names {', '.join(unknown) or 'no variables'}; choose from {', '.join(there) or 'none'}."
         )
     return names
 
@@ -538,7 +538,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
-            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s), but a variance needs at least 2."
+            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s), but a variance needs two: sample longer."
         )
     names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
     _refuse(
@@ -553,8 +553,8 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     constant = np.flatnonzero(is_constant(rows))
     if constant.size:
         raise ArgumentError(
-            f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so it has no "
-            "density. Leave the variable out with `var_names`."
+            f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so the posterior "
+            "has no density. Exclude such variables with `var_names`."
         )
     return rows
 
@@ -563,7 +563,7 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` has {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. The first is "
+            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first is "
             f"{names[param]} in chain {chain}, draw {draw}."
         )
 
@@ -591,7 +591,7 @@ def shrunk(z: Samples, shrinkage: float) -> Matrix:
     if least**2 <= size * np.finfo(np.float64).eps:
         raise ArgumentError(
             f"`shrinkage` is {shrinkage:.3g}, which makes the covariance singular: the draws do not vary in some "
-            "direction. Give a larger value, up to 1, or more draws; or leave out variables that follow from others "
-            "with `var_names`."
+            "direction. Use a larger value (at most 1) or more draws, or exclude variables that are functions of "
+            "others with `var_names`."
         )
     return found

@@ -263,7 +263,7 @@ def plot_uncertainty(
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
-                f"`output` is {output}, but the network has {model.network.out_dim} outputs, counted from 0."
+                f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0."
             )
     first = next(iter(views.values()))
     data = None

@@ -317,14 +317,15 @@ def plot_pair(
     """
     if len(entries) == 1:
         raise ArgumentError(
-            "`entries` names only one parameter: name two, more for a matrix, or none."
+            "`entries` has only one parameter: give two or more, or none for the default."
         )
     views = views_of(posteriors)
     if len(entries) == 2:
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several entries, but a matrix shows only one: choose one posterior, or two parameters."
+            "`posteriors` has several entries, but a matrix shows one posterior: give one posterior, or two "
+            "parameters."
         )
     (view,) = views.values()
     if entries:
@@ -383,7 +384,7 @@ def _entry(view: View, entry: str) -> str:
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
         raise ArgumentError(
-            f"`{view.argument}` has no scalar parameter {entry!r}: choose one such as {known}."
+            f"`{view.argument}` has no scalar parameter {entry!r}: choose a parameter, such as {known}."
         )
     return entry
 

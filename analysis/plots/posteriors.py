@@ -265,7 +265,8 @@ def take_several(
         absent = [entry for entry in first.values if entry not in there.names]
         if absent:
             raise ArgumentError(
-                f"`{view.argument}` has no {absent[0]}: choose `var_names` that all posteriors have."
+                f"`{view.argument}` has no {absent[0]}: use `var_names` to choose parameters that "
+                "all posteriors have."
             )
         values = {n: there.of(n) for n in first.values}
         found[name] = Drawn(view, values, labelling, None, first.available)

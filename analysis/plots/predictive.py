@@ -271,17 +271,17 @@ def plot_predictive(
     if model is None:
         if x is not None or y is not None or truth is not None:
             raise ArgumentError(
-                f"`{first.argument}` is not the posterior of a network: leave `x`, `y` and `truth` out."
+                f"`{first.argument}` is not the posterior of a network: omit `x`, `y` and `truth`."
             )
         return predictive_checks(views)
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs of `y`, too.")
+        raise ArgumentError("`y` is given without `x`: give the inputs `x` as well.")
     if x is None and first.x is None:
-        raise ArgumentError(f"`{first.argument}` has no stored inputs for predictions: give `x`.")
+        raise ArgumentError(f"`{first.argument}` contains no inputs for predictions: give `x`.")
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} outputs, counted from 0."
+            f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0."
         )
     if model.is_classifier:
         return _reliability(views, points)
@@ -292,8 +292,8 @@ def plot_predictive(
         return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
         raise ArgumentError(
-            f"`truth` can only be plotted over a single input, but the network has {model.network.in_dim}: "
-            "leave it out."
+            f"`truth` can only be plotted over a single input, but the network has {model.network.in_dim} inputs: "
+            "omit `truth`."
         )
     return _intervals(views, points, output, seed)
 
@@ -321,7 +321,7 @@ def _bands(
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
         raise ArgumentError(
-            "`y` is missing, so there is nothing to compare predictions with: give `y`."
+            "`y` is missing, so there is nothing to compare predictions with: give the observed outputs."
         )
     return points.y
 
@@ -505,12 +505,13 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, but the new data are {', '.join(known) or 'not kept'}: name one of these, or give values."
+            f"`x` is {x!r}, but the stored new data are: {', '.join(known) or 'none'}. Choose one of these names, or "
+            "give the values."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
         raise ArgumentError(
-            f"`x` has {points.size} numbers for {size} predictions: give one per prediction."
+            f"`x` has {points.size} numbers for {size} predictions: give one number per prediction."
         )
     return label, points.ravel().astype(float)
 

@@ -114,7 +114,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     unknown = [name for name in measures or () if name not in known]
     if unknown:
         raise ArgumentError(
-            f"`measures` asks for {unknown[0]!r}, which the comparison does not have; choose among {', '.join(known)}."
+            f"`measures` contains {unknown[0]!r}, which is not in the comparison: choose from {', '.join(known)}."
         )
     default = (name for name in _DEFAULT[comparison.kind] if name in known)
     chosen = list(dict.fromkeys(measures or default))
@@ -316,7 +316,8 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
     if unknown or not chosen:
         asked = repr(unknown[0]) if unknown else "nothing"
         raise ArgumentError(
-            f"`quantities` asks for {asked}, but the calibration has only {', '.join(calibration.names)}."
+            f"`quantities` contains {asked}, but must name quantities of the calibration: "
+            f"{', '.join(calibration.names)}."
         )
     band = calibration.band()
     columns = min(COLUMNS, len(chosen))

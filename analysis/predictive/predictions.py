@@ -96,8 +96,7 @@ def network_of(
     """Return the network of a posterior. `otherwise` says what to do if there is none."""
     if view.network is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, but onebasin can predict only with networks;  "
-            f"{otherwise}."
+            f"`{view.argument}` is not the posterior of a network, but this function needs one: {otherwise}."
         )
     return view.network
 
@@ -132,7 +131,8 @@ def predict_points(
         return _classes(model, draws, points)
     if model.infers_noise and "sigma" not in draws:
         raise ArgumentError(
-            f"`posterior` lacks sigma, which its network infers; it has {', '.join(draws)}."
+            f"`posterior` has no draws of sigma, which its network infers, but only of {', '.join(draws)}: give the "
+            "whole posterior."
         )
     rng = np.random.default_rng(seed)
     centres, spreads, scores = [], [], []

@@ -197,7 +197,7 @@ def score_predictions(
         function = as_numbers("function", function)
         if function.shape != draws.shape:
             raise ArgumentError(
-                f"`function` has shape {function.shape}, but must have the shape of `draws`, {draws.shape}."
+                f"`function` has shape {function.shape}, but must have the same shape as `draws`, {draws.shape}."
             )
         epistemic = spread(function)
         aleatoric = float(np.sqrt(np.maximum(0.0, spread(draws) ** 2 - epistemic**2)))

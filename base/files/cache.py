@@ -34,12 +34,12 @@ def user_cache(part: str = "") -> Path:
         # Trust root (user 0), who also owns the system's programs.
         if found.st_uid not in (os.geteuid(), 0):
             raise CacheError(
-                f"The cache {place} belongs to another user (number {found.st_uid}), but onebasin runs programs from "
-                f"it: {_ADVICE}."
+                f"The cache {place} belongs to another user (ID {found.st_uid}), but onebasin runs programs from it: "
+                f"{_ADVICE}."
             )
         if found.st_mode & stat.S_IWOTH:
             raise CacheError(
-                f"Any user may write to the cache {place}, but onebasin runs programs from it: {_ADVICE}."
+                f"Any user can write to the cache {place}, but onebasin runs programs from it: {_ADVICE}."
             )
         if found.st_mode & 0o777 & ~_PRIVATE and found.st_uid == os.geteuid():
             place.chmod(_PRIVATE)

@@ -34,10 +34,13 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
-        raise ClaimError(f"claims to hold {in_words(claimed)} of values, but has only {size} bytes")
+        raise ClaimError(
+            f"declares {in_words(claimed)} of values, but has only {size} bytes, so it is damaged"
+        )
     if claimed > (most := memory()):
         raise ClaimError(
-            f"holds {in_words(claimed)} of values, but only {in_words(most)} of memory is free"
+            f"contains {in_words(claimed)} of values, but only {in_words(most)} of memory is available: free some "
+            "memory"
         )
 
 

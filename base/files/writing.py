@@ -58,8 +58,8 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         with suppress(OSError):
             by = place.read_text(errors="replace")
         raise InUse(
-            f"`{argument}` is {path}, which {by or 'another process'} is writing. Wait until it has ended, or "
-            "choose a different name."
+            f"`{argument}` is {path}, which {by or 'another process'} is writing. Wait until that process has ended, "
+            "or choose a different name."
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
@@ -299,7 +299,7 @@ def check_output(
             "which already exists. Choose a different name, or overwrite it with --force (force=True)."
         )
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
-        raise refuse(f"but its name is too long: {_LONGEST_NAME} bytes are allowed.")
+        raise refuse(f"but its name is too long: use at most {_LONGEST_NAME} bytes.")
 
 
 def _is_same(path: Path, other: Path) -> bool:

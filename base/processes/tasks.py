@@ -68,7 +68,7 @@ def run_tasks[T](
                 if not left:
                     return error
                 hear(key, {"again": error_in_words(error)})
-        raise AssertionError("a task needs at least one attempt")
+        raise AssertionError("A task needs at least one attempt.")
 
     if here:
         for key in tasks:
@@ -175,7 +175,7 @@ def connected(client: Any) -> Iterator[Any]:
         made = Client(client, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise TaskError(
-            f"No Dask scheduler answers at {client}. Start one with `dask scheduler`."
+            f"No Dask scheduler answers at {client}. Start one with `dask scheduler`, or correct the address."
         ) from error
     with made:
         yield made
@@ -218,12 +218,15 @@ def _on_cluster(
                 raise TaskDied("its workers were killed, perhaps because memory ran out") from error
             except CancelledError:
                 raise TaskError(
-                    "The Dask scheduler was lost: its process or the network went down."
+                    "The Dask scheduler was lost: its process or the network went down. Start it again and repeat "
+                    "the run."
                 ) from None
             except OnebasinError:
                 raise
             except Exception as error:
-                raise TaskError(f"A worker cannot run tasks: {error_in_words(error)}.") from error
+                raise TaskError(
+                    f"A worker cannot run tasks: {error_in_words(error)}. Install the same packages on all machines."
+                ) from error
             finally:
                 future.release()
                 futures.remove(future)

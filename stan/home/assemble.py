@@ -80,7 +80,7 @@ def read_home(path: Path, origin: Origin) -> Home:
     check_home_path(path.absolute(), origin)
     match = _VERSION.search(makefile)
     if match is None:
-        raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) names no version. {advice}")
+        raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) states no version. {advice}")
     major, minor, patch = (int(part) for part in match.groups())
     if os.path.isfile(path / MARKER):
         origin = "assembled"  # `activate` has set CMDSTAN to this home.

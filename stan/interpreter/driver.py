@@ -259,7 +259,9 @@ class Model:
         """Find an optimum by L-BFGS and print whether it converged; return a row with the log density and columns."""
         options = arguments.options("optimize")
         if not arguments.get("jacobian", 0):
-            raise RunFailed("The interpreter cannot find an optimum without the Jacobian.")
+            raise RunFailed(
+                "The interpreter cannot find an optimum without the Jacobian: use CmdStan."
+            )
         self.start(options, arguments)
         point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
         level = c_double(float("nan"))

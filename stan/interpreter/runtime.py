@@ -160,7 +160,7 @@ def installed_version() -> str:
         return version(PACKAGE)
     except PackageNotFoundError:
         raise InterpreterMissing(
-            "stanli is not installed; onebasin needs it to interpret Stan programs. Run `pip install stanli`."
+            "stanli is not installed, but onebasin needs it to interpret Stan programs. Run `pip install stanli`."
         ) from None
 
 
@@ -172,7 +172,7 @@ def load() -> ctypes.CDLL:
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
     if not FIRST <= numbers < BEYOND:
         raise InterpreterMissing(
-            f"stanli {found} is installed, but this version has not been compared with CmdStan. Run `pip install "
+            f"stanli {found} is installed, but this version has not been tested against CmdStan. Run `pip install "
             f"'{allowed}'`."
         )
     file = location()
@@ -220,7 +220,8 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
     """Reject a library with another layout: known defaults must be where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
-            f"stanli {found} has ABI {library.stanli_abi_version()}, but this version of onebasin needs ABI {ABI}."
+            f"stanli {found} has ABI {library.stanli_abi_version()}, but this version of onebasin needs ABI {ABI}. "
+            "Update both packages."
         )
     for name, (layout, defaults) in OPTIONS.items():
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))
@@ -231,7 +232,8 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         as_known = (getattr(options, field) == value for field, value in defaults.items())
         if not untouched or not all(as_known):
             raise InterpreterMissing(
-                f"stanli {found} has a layout of its {name} options that this version of onebasin does not support."
+                f"stanli {found} has a layout of its {name} options that this version of onebasin does not support. "
+                "Update both packages."
             )
 
 
@@ -333,7 +335,7 @@ def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
         raise ProgramRefused(
-            f"stanli compiles to the form {head[:20]!r}, which onebasin does not support."
+            f"stanli compiles to the form {head[:20]!r}, which onebasin does not support. Update both packages."
         )
     return base64.b64decode(body)
 

@@ -142,7 +142,7 @@ def test_symmetry_is_held_against_the_density(run):
         (["my_model.py:model", "y.json", "--method", "pathfinder"], ["`--method` is pathfinder"]),
         (
             ["my_model.py:model", "y.json", "--method", "laplace", "--chains", "2"],
-            ["`--chains` does not apply to --method laplace, which takes --starts"],
+            ["`--chains` does not apply to --method laplace, which accepts --starts"],
         ),
     ],
 )

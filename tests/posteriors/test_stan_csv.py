@@ -99,7 +99,7 @@ WHOLE = chains.text()
         (WHOLE.replace("sigma", ".."), "which no file can store"),
         ("name,Mean\nmu,0.5\n", "has 'mu' in row 1, which is not a number"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 fields, not 2"),
-        ("lp__,energy__\n1,2\n", "has no variables"),
+        ("lp__,energy__\n1,2\n", "has only statistics of the sampler"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
@@ -143,6 +143,6 @@ def test_a_folder_and_a_pattern_stand_for_their_files(tmp_path):
     whole = open_posterior(chains.write(tmp_path, chains=11, draws=5))
     assert open_posterior(tmp_path).identical(whole)
     assert open_posterior(tmp_path / "chain_*.csv").identical(whole)  # Chain 10 follows chain 9.
-    assert "a pattern, but no file matches" in refusal(tmp_path / "other_*.csv")
+    assert "is a pattern that no file matches" in refusal(tmp_path / "other_*.csv")
     (tmp_path / "empty").mkdir()
-    assert "not a Zarr store and without CSV files" in refusal(tmp_path / "empty")
+    assert "not a Zarr store and contains no CSV files" in refusal(tmp_path / "empty")

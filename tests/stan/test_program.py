@@ -19,7 +19,12 @@ from onebasin.stan.program import Roles, check_roles, find_roles, stan_program
     ("name", "dims", "tuples", "words"),
     [
         ("draw", {}, (), r"`any\.stan` has a variable named draw, which is an axis"),
-        ("mu", {"theta": ("mu",)}, (), "`dims` names an axis of theta 'mu', which is also"),
+        (
+            "mu",
+            {"theta": ("mu",)},
+            (),
+            "`dims` gives an axis of theta the name 'mu', which is also",
+        ),
         ("pair", {}, ("pair",), r"any\.stan declares the tuple pair, but a posterior"),
     ],
 )
@@ -130,7 +135,7 @@ def test_names_that_are_not_there_are_refused(tmp_path):
     path = tmp_path / "any.stan"
     path.write_text("")
     with pytest.raises(
-        StanDataError, match="`observed` names the data z, which is not in `data`; it contains y"
+        StanDataError, match="`observed` names the data z, which is not in `data`; choose from y"
     ):
         stan_program(path, {"y": 1}, observed="z")
     with pytest.raises(

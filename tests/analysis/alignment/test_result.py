@@ -112,8 +112,10 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
 
 def test_an_alignment_of_other_things_is_refused(rng, values):
     first = align(dataset(values), MIXTURE)
-    with pytest.raises(ValueError, match="matched no tau, but `posterior` has tau"):
+    with pytest.raises(ValueError, match="was computed with no tau, but `posterior` has tau"):
         align(dataset(values | {"tau": values["mu"]}), (Exchangeable({"tau": 0}),), reference=first)
     few = {name: v[..., :2] for name, v in values.items()}
-    with pytest.raises(ValueError, match=r"matched mu of shape \(3,\), but `posterior` has mu of"):
+    with pytest.raises(
+        ValueError, match=r"computed with mu of shape \(3,\), but `posterior` has mu of"
+    ):
         align(dataset(few), MIXTURE, reference=first)

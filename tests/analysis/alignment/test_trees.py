@@ -121,14 +121,14 @@ class Pair(NamedTuple):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (("a",), {}, "has only one network; give two or more"),
+        (("a",), {}, "has only one network: map at least two names"),
         (
             ("a", "b"),
             {"symmetry": ("stem.kernel:3,stem.bias",)},
             "does not hold: permutations of stem.kernel, stem.bias",
         ),
-        (("a", "b"), {"symmetry": None, "apply": None}, "so `symmetry` or `apply` is needed"),
-        (("a", "b"), {"cost": "activations"}, "`cost` and `scales` are for posteriors"),
+        (("a", "b"), {"symmetry": None, "apply": None}, "which needs `apply` or `symmetry`"),
+        (("a", "b"), {"cost": "activations"}, "`cost` and `scales` apply only to posteriors"),
         (
             ("a", "b", "small"),
             {},

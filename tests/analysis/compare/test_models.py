@@ -75,7 +75,7 @@ def test_observations_are_paired_by_their_names(order):
     found = ob.compare_models({"first": first, "other": other})
     assert found.table["dse"].to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
     assert found.alike == tuple(found.table.index) and "No difference" in found.answer
-    with pytest.raises(ValueError, match="other lacks `h` of first"):
+    with pytest.raises(ValueError, match="other lacks `h`, which first has"):
         ob.compare_models({"first": first, "other": named(np.random.default_rng(1), "abcdefgi")})
 
 
