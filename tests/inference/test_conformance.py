@@ -334,7 +334,7 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch)
         else:
             continue
         lacks = rf"`engine` is '{case.engine}', but the target '\w+' has no {lack}"
-        words = rf"{lacks}|has no Stan program, which \w+ needs"
+        words = rf"{lacks}|has no Stan program, but \w+ needs"
         with pytest.raises(ValueError, match=words):
             run(case, target=target)
         refused += 1

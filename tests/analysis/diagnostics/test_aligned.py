@@ -55,6 +55,11 @@ def test_modes_that_the_symmetry_does_not_join_stay_apart(rng):
     assert found.aligned.rhat.value > 1.5
     assert found.invariant_rhat.value > 1.5
     assert any("stay apart" in sentence for sentence in found.warnings)
+
+
+def test_a_chain_in_a_negligible_mode_is_named(rng):
+    lp = rng.normal(size=(4, 400)) - np.array([0.0, 0.0, 50.0, 0.0])[:, None]
+    found = diagnose_aligned(tree_of(switched_mixture(rng), lp), noise=False)
     assert any("log densities lie far apart" in warning for warning in found.warnings)
 
 

@@ -92,5 +92,5 @@ def test_units_in_order_and_a_single_draw_have_no_barriers(regression):
         ob.networks.barriers(ordered)
     single = regression.isel(chain=[0], draw=[0])
     single.attrs = regression.attrs
-    with pytest.raises(ValueError, match="`posterior` has one draw"):
+    with pytest.raises(ValueError, match="`posterior` has only one draw"):
         ob.networks.barriers(single)
