@@ -97,9 +97,9 @@ other = sample(seed=3)
 ob.diagnose(other)
 
 # %% [markdown]
-# Two chains have settled in a mode that no relabelling turns into the mode of the other two. Its log
-# density is eight nats lower. Alignment cannot join the two modes, and barriers between them remain.
-# Do not average over these chains, whether aligned or not.
+# The chains have settled in two modes, and no relabelling turns one into the other. Which chain ends
+# in which mode depends on rounding, and so on the processor. Alignment cannot join the two modes, and
+# barriers between them remain. Do not average over these chains, whether aligned or not.
 
 # %%
 remaining = ob.networks.barriers(other, pairs=pairs)
@@ -110,8 +110,8 @@ if full:
     diagnosis = ob.diagnose(other)
     assert diagnosis.verdict == "unusable"
     assert diagnosis.causes[0] == "modes"
-    assert sorted(len(basin) for basin in diagnosis.aligned.basins) == [2, 2]
-    assert np.median(remaining.aligned.height) > 20
+    assert len(diagnosis.aligned.basins) == 2
+    assert np.quantile(remaining.aligned.height, 0.9) > 20
 
 # %% [markdown]
 # ## What to try next

@@ -245,7 +245,7 @@ def dataset_of(
         known = tuple(sizes.setdefault(*axis) for axis in zip(lead, values.shape, strict=False))
         if known != values.shape[: len(lead)]:
             raise ArgumentError(
-                f"`{name}` in `{argument}` has {values.shape[:2]} chains and draws, but other variables have "
+                f"`{name}` in `{argument}` has (chains, draws) = {values.shape[:2]}, but other variables have "
                 f"{known}: all variables need the same numbers of chains and draws."
             )
         held[name] = ((*lead, *axes_of(name, values.ndim - len(lead), arrays)), values)

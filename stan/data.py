@@ -24,7 +24,7 @@ def check_finite(values: Mapping[str, Any]) -> None:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise StanDataError(
-                f"`data` has a value that is not finite in {name}{list(where)}: {array[where]}; "
+                f"`data` has the value {array[where]}, which is not finite, at {name}{list(where)}: "
                 "remove or impute it first."
             )
 

@@ -88,7 +88,7 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
     names = {"": given} if isinstance(given, str) else given
     if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
         raise ArgumentTypeError(
-            f"`{argument}` must be the name of a quantity, or a mapping from names of data to quantities; got "
+            f"`{argument}` must be the name of a quantity, or map names of data to names of quantities; got "
             f"{given!r}."
         )
     return dict(names)

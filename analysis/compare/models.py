@@ -93,7 +93,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
     each = {name: _by_name(one.elpd_i, dims) for name, one in found.items()}
     (first, base), *others = each.items()
     if len({column.size for column in each.values()}) > 1:
-        told = ", ".join(f"{name} of {column.size}" for name, column in each.items())
+        told = ", ".join(f"{name} has {column.size}" for name, column in each.items())
         raise ArgumentError(
             f"`models` have different numbers of observations ({told}): compare models of the same data set."
         )

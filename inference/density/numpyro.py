@@ -359,8 +359,8 @@ class NumpyroDensity(Coordinates):
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
                     f"`start` gives {name} a value that is not finite or lies outside the support ({chart.support}). "
-                    "Give a value inside the support. The mean of constrained draws can lie outside, so project such "
-                    "a mean first."
+                    "Give a value inside the support. The mean of constrained draws can lie outside it, so project "
+                    "such a mean onto the support first."
                 )
         return self.ravel(coordinates)
 

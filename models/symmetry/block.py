@@ -294,7 +294,7 @@ def check_names(argument: str, names: Any) -> None:
     """Check that an argument is a tuple of variable names."""
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
-            f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
+            f"`{argument}` must be a tuple of variable names, such as ('theta',); got {names!r}."
         )
 
 

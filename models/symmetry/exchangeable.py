@@ -459,7 +459,7 @@ class Counterparts(Permuting):
                     marks[member.name][member.at] += 1
                 except IndexError:
                     raise ArgumentError(
-                        f"`symmetry` has {stacked}, but {member.name} has the shape {tuple(shapes[member.name])}. "
+                        f"In `symmetry`, {stacked} exceeds the shape {tuple(shapes[member.name])} of {member.name}. "
                         "Positions are counted from 0."
                     ) from None
                 if marks[member.name].max(initial=0) > 1:

@@ -233,7 +233,10 @@ PAIR = apart(("mu[0]", "mu[1]"))
         ((Rotation({"L": 1}), Exchangeable({"L": 1})), "move axis 1 of L"),
         ((Rotation({"S": 1}),), "Name loadings with at least 3 rows first"),
         (apart(("a", "mu")), r"exchanges a~mu, so shapes must be equal; got \(\), \(3,\)"),
-        (apart(("mu[0]", "mu[3]")), r"but mu has the shape \(3,\)\. Positions are counted from 0"),
+        (
+            apart(("mu[0]", "mu[3]")),
+            r"exceeds the shape \(3,\) of mu\. Positions are counted from 0",
+        ),
         (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "lists some entries of mu twice"),
         (
             apart(("a", "other"), mu=0),
