@@ -137,7 +137,7 @@ def infer(
     elif not isinstance(method, Method):
         name = method.__name__ if isinstance(method, type) else type(method).__name__
         raise ArgumentTypeError(
-            f"`method` must be a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'; got {name!r}."
+            f"`method` must be a name, such as 'nuts', or a method, such as ob.Nuts(draws=500); got {name!r}."
         )
     elif fields:
         made(type(method), fields)  # Rejects unknown fields.

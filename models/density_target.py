@@ -101,15 +101,15 @@ def target(
     elif callable(model):
         if not parameters:
             raise ArgumentTypeError(
-                "A log density function needs `parameters`, a mapping from names to supports such as {'mu': 'real', "
-                "'sigma': 'positive', 'theta': ('simplex', 3)}. For a function that defines a NumPyro model, use "
-                "onebasin.numpyro_model(model, data)."
+                "`parameters` is missing. For a log density function, map names to supports, such as "
+                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. For a function that defines a NumPyro "
+                "model, use onebasin.numpyro_model(model, data)."
             )
         stated = stated_by(model, {n: _site(n, given) for n, given in parameters.items()})
         own_name, own_dims, own_coords = getattr(model, "__name__", "density"), {}, {}
     else:
         raise ArgumentTypeError(
-            "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target; got "
+            "`model` must be a target, a PyMC model, a bridgestan.StanModel or a JAX log density function; got "
             f"{type(model).__name__}. For a Stan program, use onebasin.stan_program(path, data)."
         )
     kind = partial(PymcTarget, pymc_model=model) if where == "pymc" else Target
@@ -141,8 +141,8 @@ def _site(name: str, given: Any) -> Site:
         )
     if len(shape) < support.event_dim:
         raise ArgumentError(
-            f"`parameters` gives {name} the shape {shape}, but its support needs at least {support.event_dim} axes, "
-            "as in ('simplex', 3)."
+            f"`parameters` gives {name} the shape {shape}, but its support needs {support.event_dim} or more axes, as "
+            "in ('simplex', 3)."
         )
     if min(shape, default=1) < 1:
         raise ArgumentError(

@@ -105,8 +105,7 @@ def numpyro_model(
         given = dict(data or {})
     else:
         raise ArgumentTypeError(
-            "`data` must map names of the model's arguments to values, or name a JSON file; got "
-            f"{type(data).__name__}."
+            f"`data` must be a JSON file or a mapping from argument names to values; got {type(data).__name__}."
         )
     arguments = {key: as_array(value) for key, value in given.items()}
     own_name = getattr(model, "__name__", type(model).__name__)
@@ -142,15 +141,15 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed = [p.name for p in parameters if p.name in taken and p.default is p.empty]
     if lacking := [each for each in needed if each not in data]:
-        given = ", ".join(data) or "empty"
+        given = ", ".join(data) or "no data"
         raise ModelDataError(
-            f"`data` lacks {', '.join(lacking)}, which the model {name} requires. The given data are {given}."
+            f"`data` lacks {', '.join(lacking)}, which the model {name} requires; got {given}."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        takes = f"Its arguments are {', '.join(taken)}" if taken else "It has no arguments"
+        takes = f"only {', '.join(taken)}" if taken else "no arguments"
         raise ModelDataError(
-            f"`data` has {', '.join(map(str, unknown))}, which is not an argument of the model {name}. {takes}."
+            f"`data` contains {', '.join(map(str, unknown))}, but the model {name} takes {takes}."
         )
 
 
@@ -192,7 +191,9 @@ def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
     Raises `StudyError` if the file or the function does not exist, and `ModelFailed` if the file or the model fails.
     """
     if not file.path.is_file():
-        raise StudyError(f"`{file.spelt}` does not name a Python file: {file.path} does not exist.")
+        raise StudyError(
+            f"`{file.spelt}` names {file.path}, which does not exist. Correct the path."
+        )
     folder = str(file.path.resolve().parent)
     sys.path.insert(0, folder)
     try:
@@ -300,7 +301,8 @@ def stated_by(
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ArgumentError(
-            f"JAX cannot trace `model` for parameters of these shapes: {reason} Use jax.numpy in `model`."
+            f"JAX cannot trace `model` ({reason.rstrip('.')}). Use jax.numpy in `model`, and check the shapes in "
+            "`parameters`."
         ) from error
     if getattr(out, "shape", None) != ():
         raise ArgumentError(
@@ -322,7 +324,7 @@ def stated_by(
             return self.terms
 
         def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-            raise NotImplementedError("use `ob.predict` for draws of this model's data")
+            raise NotImplementedError("Use `ob.predict` to draw data from this model.")
 
     def model() -> None:
         values = {

@@ -166,7 +166,7 @@ def _in_jax(graph: Sequence[Any], inputs: Sequence[Any]) -> Callable[..., Any]:
         return get_jaxified_graph(inputs=list(inputs), outputs=list(graph))
     except NotImplementedError as error:
         raise ArgumentError(
-            f"`model` has an operation that PyTensor cannot compile for JAX. Replace this operation ({error})."
+            f"`model` has an operation that PyTensor cannot compile for JAX ({error}). Replace this operation."
         ) from error
 
 

@@ -63,4 +63,4 @@ class Options:
         for name in names:
             given = getattr(self, name)
             if given is not None and given is not False:  # A value of 0 counts as given.
-                raise StudyError(f"`--{name}` does not apply to the study {study}. Omit it.")
+                raise StudyError(f"`--{name}` does not apply to study {study}. Omit `--{name}`.")

@@ -252,12 +252,13 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             if name not in own:
                 known = ", ".join(own) or "no parameters"
                 raise ArgumentError(
-                    f"`simulate` returns the parameter {name}, but the posterior has {known}. Use the parameter names "
-                    "of the program."
+                    f"`simulate` returns the parameter {name}, but the posterior has {known}. Use the same parameter "
+                    "names in `simulate` as in the program."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
                 raise ArgumentError(
-                    f"`simulate` must return {name} with shape {shape}, as in the posterior draws; got {truth.shape}."
+                    f"`simulate` must return {name} with shape {shape}, as in the posterior draws; got shape "
+                    f"{truth.shape}."
                 )
         flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
         places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))

@@ -76,13 +76,13 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
     pair = isinstance(given, tuple) and len(given) == 2
     if not pair or not all(isinstance(part, Mapping) for part in given):
         raise ArgumentTypeError(
-            f"{simulator} returned {type(given).__name__}; it must return two mappings: parameters and data."
+            f"{simulator} must return two mappings, the parameters and the data; got {type(given).__name__}."
         )
     parameters, data = dotted(given[0]), given[1]
     try:
         values = {n: np.asarray(value, np.float64) for n, value in parameters.items()}
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{simulator} must return numbers as parameters.") from error
+        raise ArgumentTypeError(f"{simulator} must return numeric parameters.") from error
     rng = np.random.default_rng(of_ranks)
     return Simulation(number, values, data, int(parent.generate_state(1)[0]), rng)
 
@@ -385,8 +385,8 @@ class _PriorPredictive:
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
-                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (the "
-                    f"model draws {there}). Name one of these sites, or map the argument to its site."
+                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (sites "
+                    f"drawn: {there}). Name a site that the model draws, or map {argument} to its site."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data

@@ -327,10 +327,9 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         if not there and definition == "stan":
             other, lacks = "numpyro", "Stan program"
         if not takes(method, other, definition_of(target, other)):
-            has = "NumPyro model" if lacks == "Stan program" else "Stan program"
             raise ArgumentError(
-                f"`target` {target.name!r} has no {lacks}, but {method.name} needs one and does not support a {has}. "
-                "Use `dadvi`, `laplace`, `advi` or `nuts`."
+                f"`target` {target.name!r} has no {lacks}, which {method.name} needs. Use `dadvi`, `laplace`, `advi` "
+                "or `nuts`."
             )
         raise ArgumentError(
             f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}. Use engine={other!r}."

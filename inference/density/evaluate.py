@@ -234,8 +234,8 @@ def generated_quantities(
         array = held[name].transpose(*schema.SAMPLE_DIMS, ...).values
         if array.shape[2:] != shape:
             raise ArgumentError(
-                f"`draws` have {name} with shape {array.shape[2:]}, but the program declares shape {shape} for these "
-                "data. Give data that do not change the shapes of parameters."
+                f"`draws` contain {name} with shape {array.shape[2:]}, but the program declares shape {shape} for "
+                "these data. Give data that do not change the shapes of the parameters."
             )
         values[name] = np.asarray(array, dtype=np.float64)
     points = library.unconstrain(library.pack(values))

@@ -76,7 +76,7 @@ class _Dotted(Messenger):
             if self.given.setdefault(msg["name"], name) != name:
                 raise ArgumentError(
                     f"The model has two sites, {self.given[msg['name']]} and {name}, that would both be stored as "
-                    f"{msg['name']}, because slashes become dots. Rename one of them."
+                    f"{msg['name']}, because slashes become dots. Rename one of the sites."
                 )
         if frames := msg.get("cond_indep_stack"):
             msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
@@ -359,8 +359,8 @@ class NumpyroDensity(Coordinates):
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
                     f"`start` gives {name} a value that is not finite or lies outside the support ({chart.support}). "
-                    "Give a value inside the support. The mean of constrained draws can lie outside it, so project "
-                    "such a mean onto the support first."
+                    "Give a finite value inside the support. If the value is a mean of draws, project it onto the "
+                    "support first."
                 )
         return self.ravel(coordinates)
 

@@ -43,7 +43,9 @@ class StanDensity:
         everything = {"include_tp": True, "include_gq": True}
         points = self._points(values)
         if np.isnan(library.constrain(points)).any():
-            raise StanRunError(f"The Stan program of {self.target.name!r} rejects a point.")
+            raise StanRunError(
+                f"The Stan program of {self.target.name!r} rejects a point. Check the constraints of the parameters."
+            )
         rows = [
             library.constrain(point, generator=library.generator(seed), **everything)
             for point in points

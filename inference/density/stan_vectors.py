@@ -147,7 +147,7 @@ class StanVectors(Coordinates):
         if jax.default_backend() != "cpu":
             raise ArgumentError(
                 f"`target` {target.name!r} is a Stan program, which needs a CPU, but JAX uses "
-                f"{jax.default_backend()!r}. Set JAX_PLATFORMS=cpu."
+                f"{jax.default_backend()!r}. Set the environment variable JAX_PLATFORMS to cpu."
             )
         library = open_library(program, progress=progress)
         check_variables(target, library.names(include_tp=True, include_gq=True))
@@ -231,8 +231,7 @@ class StanVectors(Coordinates):
         if not np.isfinite(vector).all():
             raise ArgumentError(
                 "`start` has a value that is not finite or violates its constraint in the program. Give finite values "
-                "that satisfy the constraints. The mean of constrained draws can violate a constraint, so project "
-                "such a mean first."
+                "that satisfy the constraints. If a value is a mean of draws, project it onto its constraint first."
             )
         return vector
 

@@ -318,8 +318,8 @@ def hold(
     for block in blocks:
         if all(name in density.derived for name in block.variables):
             raise ArgumentError(
-                f"`symmetry` moves only derived quantities ({', '.join(block.variables)}). Also declare the "
-                f"parameters: {', '.join(values)}."
+                f"`symmetry` moves only derived quantities ({', '.join(block.variables)}). Also declare how the "
+                f"parameters move ({', '.join(values)})."
             )
         # Leave out quantities that could not be computed.
         rest = block.restricted(name for name in block.variables if name not in derived.missing)

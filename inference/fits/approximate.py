@@ -254,7 +254,7 @@ def gaussians(
     fits.sort(key=lambda fitted: fitted.elbo, reverse=True)
     if not fits:
         raise InferenceError(
-            f"No Gaussian for {job.target.name!r} has a finite ELBO at any of {len(peaks)} optima. Use `nuts`."
+            f"No Gaussian for {job.target.name!r} has a finite ELBO at any of the {len(peaks)} optima. Use `nuts`."
         )
     distinct: list[NormalFit] = []
     for fitted in fits:
@@ -284,7 +284,7 @@ def weighted(job: Job[Any], found: Found) -> Found:
             result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
             if not np.isfinite(result.lp).any():
                 raise InferenceError(
-                    f"The log density of {job.target.name!r} is not finite at any of {len(result.lp):,} draws, so "
+                    f"The log density of {job.target.name!r} is not finite at any of the {len(result.lp):,} draws, so "
                     "importance weights cannot be computed. Use `nuts`."
                 )
             moved, result = _checked(counted, fits, result, rng)

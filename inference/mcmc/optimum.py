@@ -55,7 +55,7 @@ class BestOptimum:
             best = self.best(starts, given=given)
         except InferenceError as error:
             raise InferenceError(
-                f"{error} For init='optimum', raise `init_starts`, or use init='random'."
+                f"{error} You can also raise `init_starts`, or use init='random'."
             ) from error
         return jnp.asarray(best.vector)
 

@@ -74,7 +74,7 @@ def best_optimum(
         best, _ = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
     except InferenceError as error:
         raise InferenceError(
-            f"{error} For init='optimum', raise `init_starts`, or use init='random'."
+            f"{error} You can also raise `init_starts`, or use init='random'."
         ) from error
     return write(folder, parameters_of(program, best))
 

@@ -303,7 +303,7 @@ class _Earlier:
         known = {word: name for name, words in NAMES.items() for word in words}
         if unknown := [word for word in given if word not in known and word != "metric_type"]:
             raise ArgumentError(
-                f"`adapt_from` has the unknown entries {', '.join(map(str, unknown))}. Give only `step_size`, "
+                f"`adapt_from` has unknown entries ({', '.join(map(str, unknown))}). Give only `step_size`, "
                 "`inverse_metric`, or both."
             )
         arrays = {known[w]: np.asarray(v, np.float64) for w, v in given.items() if w in known}
@@ -342,7 +342,7 @@ def _sized(metric: np.ndarray, density: Density) -> np.ndarray:
     if any(length != density.size for length in metric.shape[1:]):
         raise ArgumentError(
             f"`adapt_from` has a metric for {metric.shape[-1]} coordinates, but {density.target.name!r} has "
-            f"{density.size}. Omit `adapt_from`; use `init` if you only need starting values."
+            f"{density.size} coordinates. Omit `adapt_from`. To pass only starting values, use `init`."
         )
     return metric
 

@@ -108,10 +108,10 @@ def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
         ours, theirs, rtol=1e-3, atol=1e-3, equal_nan=True
     ):
         return
-    sums = f"{theirs.sum():.6g} over {theirs.size} observations, and {ours.sum():.6g} over {ours.size} by `model`"
     raise ArgumentError(
-        f"`model` does not give the recorded log likelihoods: at the first draw they sum to {sums}. Omit `model` to "
-        "use the recorded log likelihoods, or give the model and the data of this posterior."
+        f"`model` gives a log likelihood of {ours.sum():.6g} for the {ours.size} observations at the first draw, but "
+        f"the posterior has {theirs.sum():.6g} for {theirs.size}. Omit `model` to use the recorded log likelihoods, "
+        "or give the model and the data of this posterior."
     )
 
 

@@ -102,7 +102,7 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
     if isinstance(new_data, Mapping):
         return dict(new_data)
     raise ArgumentTypeError(
-        f"`new_data` must be a mapping from names to values or a JSON file; got {type(new_data).__name__}. An array "
+        f"`new_data` must be a JSON file or a mapping from names to values; got {type(new_data).__name__}. An array "
         "of inputs requires a posterior with a recorded network. For other draws of a network, use "
         "`ob.networks.predict(model, draws, x)`."
     )

@@ -291,8 +291,8 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, which the program {target.name} does not declare. "
-            f"The data of the program are {', '.join(info.inputs) or 'none'}."
+            f"`new_data` contains {', '.join(map(str, unknown))}, which the program {target.name} does not declare as "
+            f"data. The program declares {', '.join(info.inputs) or 'no data'}."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -300,7 +300,8 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the program {target.name}, whose other data are {', '.join(rest) or 'none'}: {why}."
+            f"`new_data` do not fit the program {target.name} (data left unchanged: {', '.join(rest) or 'none'}). The "
+            f"program rejects the data: {why}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}
@@ -329,7 +330,7 @@ def _of_pymc(
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
             f"`new_data` contains {', '.join(map(str, unknown))}, which the model {target.name} does not use as data. "
-            f"The data of the model (`pm.Data`) are {', '.join(held) or 'none'}."
+            f"The model declares {', '.join(held) or 'nothing'} as `pm.Data`."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]

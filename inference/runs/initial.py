@@ -33,8 +33,8 @@ def initial_values(
         for each in found:
             if not isinstance(each, Mapping):
                 raise ArgumentError(
-                    f"`init` is a list with an entry of type {type(each).__name__}. For each chain, give a mapping "
-                    "from names to values or a JSON file."
+                    f"`init` is a list with an entry of type {type(each).__name__}. For each chain, give a JSON file "
+                    "or a mapping from names to values."
                 )
         return dotted(found), None
     view = as_view(given, "init")

@@ -77,7 +77,7 @@ class RecordedProgram:
             text = next((p for p in named if full_text(p, included_files(p)) == text), None)
         if text is None:
             raise InferenceError(
-                f"the program {name} with the recorded text was not found at the path in the run's command"
+                f"the run's command does not lead to a file {name} with the recorded text of the program"
             )
         if (data := self._data()) is None:
             raise InferenceError(f"the recorded data of {name} are missing")

@@ -45,8 +45,8 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network. Only for networks does "
-            "onebasin know which terms of the density belong to which observation. Use batch_size=None."
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network. For other models, "
+            "onebasin does not know which terms of the density belong to which observation. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(

@@ -257,7 +257,7 @@ def fitted(
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
         raise ArgumentError(
-            f"`fit` is {fit}, but the fits in the posterior are numbered from 0 to {fits - 1}."
+            f"`fit` is {fit}, but the posterior has {fits} fit(s), numbered from 0."
         )
     group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)
@@ -281,7 +281,7 @@ def fitted(
         check_count("evaluation", evaluation, least=0)
         if evaluation >= (known := group.sizes["evaluation"]):
             raise ArgumentError(
-                f"`evaluation` is {evaluation}, but the trace has {known} evaluations, numbered from 0."
+                f"`evaluation` is {evaluation}, but the trace has {known} evaluation(s), numbered from 0."
             )
         there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
         group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
@@ -440,9 +440,9 @@ def mixture_gap(
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
         if not layout.has_parts:
             raise ArgumentError(
-                "The symmetry couples the components of `posterior`, so layers have no separate terms. For a fit of "
-                "`symmetrised_vi`, the group `variational` contains bounds on the total: `information_lower` and "
-                "`information_upper`."
+                "`posterior` has a symmetry that couples the components, so the layers have no separate terms. For "
+                "bounds on the total, read `information_lower` and `information_upper` in the group `variational` of "
+                "a fit of `symmetrised_vi`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
         drawn = sample(family, p, key_draws, draws)

@@ -92,7 +92,7 @@ class BayesianNetwork(Brief):
         self.prior.bias_scales(len(self.network.layers))
         if self.is_classifier and self.network.out_dim < 2:
             raise ArgumentError(
-                "`out_dim` is 1, but a categorical likelihood needs one output per class. Set it to at least 2."
+                "`out_dim` is 1, but a categorical likelihood needs one output per class. Set `out_dim` to at least 2."
             )
 
     @property

@@ -74,8 +74,8 @@ def _per_layer(
         return (value,) * num_layers
     if len(value) != num_layers:
         raise ArgumentError(
-            f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers (the hidden layers and "
-            "the last one). Give one number for all layers, or one number per layer."
+            f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers (including the last "
+            "layer). Give one number for all layers, or one number per layer."
         )
     return value
 

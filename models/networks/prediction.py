@@ -125,16 +125,17 @@ def all_heads(
     absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}; the given variables are {', '.join(map(str, given)) or 'none'}. Give "
-            "draws of the same model."
+            f"`draws` lack {', '.join(absent)}; got {', '.join(map(str, given)) or 'no variables'}. Give draws of the "
+            "parameters of this network."
         )
     arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]
     for name, shape in network.shapes.items():
         if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
             raise ArgumentError(
-                f"`draws` have {name} with shape {arrays[name].shape}, but the network needs shape (chain, draw, "
-                f"{', '.join(map(str, shape))}). All arrays must have the same numbers of chains and draws."
+                f"`draws` contain {name} with shape {arrays[name].shape}, but the network needs shape "
+                f"({', '.join(['chain', 'draw', *map(str, shape)])}). All arrays must have the same numbers of chains "
+                "and draws."
             )
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in arrays.items()}
     out = _predict(network, flat, x, batch_size)

@@ -271,7 +271,7 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
     allowed = "an axis, an `AxisPart`, or a tuple of these" if parts else allowed
     if not isinstance(axes, Mapping):
         raise ArgumentTypeError(
-            f"`{argument}` must map names of variables to {allowed}, such as {{'mu': 0}}; got {axes!r}."
+            f"`{argument}` must map variable names to {allowed}, such as {{'mu': 0}}; got {axes!r}."
         )
     for name, places in axes.items():
         held = places if several and isinstance(places, tuple) else (places,)
@@ -285,8 +285,8 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
                 " A whole variable that changes sign belongs to a `Flip`." if places == () else ""
             )
             raise ArgumentTypeError(
-                f"`{argument}` must map names of variables to {allowed}, counted from 0 within a draw; "
-                f"got {places!r} for {name!r}.{whole}"
+                f"`{argument}` must map variable names to {allowed}, counted from 0 within a draw; got {places!r} for "
+                f"{name!r}.{whole}"
             )
 
 

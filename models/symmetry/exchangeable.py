@@ -306,7 +306,7 @@ class Counterparts(Permuting):
         """Check the members."""
         if not isinstance(self.tuples, tuple | list):
             raise ArgumentTypeError(
-                f"`tuples` must be tuples of names, such as (('mu1', 'mu2'),); got {self.tuples!r}."
+                f"`tuples` must contain tuples of names, such as (('mu1', 'mu2'),); got {self.tuples!r}."
             )
         for members in self.tuples:
             check_names("tuples", members)
@@ -327,7 +327,8 @@ class Counterparts(Permuting):
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
-                f"`flips` names {next(iter(self.reflected))}, whose sign the exchange already changes. Do not flip it."
+                f"`flips` names {next(iter(self.reflected))}, whose sign the exchange already changes. Remove this "
+                "name from `flips`."
             )
 
     @property
@@ -443,7 +444,8 @@ class Counterparts(Permuting):
             each = {np.empty(shapes[m.name])[m.at].shape for m in own}
             if len(each) > 1:
                 raise ArgumentError(
-                    f"`symmetry` exchanges {name}, so shapes must be equal; got {', '.join(map(str, sorted(each)))}."
+                    f"`symmetry` exchanges the members of {name}, which must have equal shapes; got "
+                    f"{', '.join(map(str, sorted(each)))}."
                 )
             view[name] = (len(own), *each.pop())
         self.stacked.check(view)
@@ -459,8 +461,8 @@ class Counterparts(Permuting):
                     marks[member.name][member.at] += 1
                 except IndexError:
                     raise ArgumentError(
-                        f"In `symmetry`, {stacked} exceeds the shape {tuple(shapes[member.name])} of {member.name}. "
-                        "Positions are counted from 0."
+                        f"`symmetry` moves {stacked}, but {member.name} has shape {tuple(shapes[member.name])}. Name "
+                        "existing positions, counted from 0."
                     ) from None
                 if marks[member.name].max(initial=0) > 1:
                     raise ArgumentError(

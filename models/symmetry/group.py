@@ -83,8 +83,8 @@ class Group:
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
-                f"`values` lacks {', '.join(absent)}, which the symmetry moves. The given variables are "
-                f"{', '.join(values) or 'none'}."
+                f"`values` lacks {', '.join(absent)}, which the symmetry moves; got "
+                f"{', '.join(values) or 'no variables'}."
             )
         out = dict(values)
         for place in self._in_turn():

@@ -34,13 +34,13 @@ _PART = re.compile(
 )
 _PLACE = re.compile(r":([0-9]+)(?:\[([^\[\]]+)\])?")
 _SYNTAX = (
-    "write variables separated by commas, such as mu,sigma,theta; after a colon the axis where it is not 0, "
-    f"such as W1:1, or A:0:1 for two, and in brackets the part of an axis, such as K:0{PARTS}; "
-    "a tilde between separate parameters that are the same quantity of several components, such as "
-    "mu1~mu2,sigma1~sigma2,theta, or between positions counted from 0, such as theta[0]~theta[2]; "
-    "+- before a variable that may change sign, such as +-L:1, with a colon alone "
-    "where whole variables change sign together, such as +-theta:,+-a:; 1- before one that becomes its complement, "
-    "such as 1-theta; @ before a block whose components rotate, loadings first, such as @load:1,scores:1"
+    "Separate variables by commas, as in mu,sigma,theta. Write an axis other than 0 after a colon, as in W1:1 (A:0:1 "
+    f"for two axes), and a part of an axis in brackets, as in K:0{PARTS}. Write ~ between separate parameters that are "
+    "the same quantity of several components, as in mu1~mu2,sigma1~sigma2,theta, or between positions counted from 0, "
+    "as in theta[0]~theta[2]. Write +- before a variable that may change sign, as in +-L:1, and end the names with a "
+    "colon if whole variables change sign together, as in +-theta:,+-a:. Write 1- before a variable that becomes its "
+    "complement, as in 1-theta. Write @ before a block whose components rotate, with the loadings first, as in "
+    "@load:1,scores:1"
 )
 
 
@@ -74,7 +74,7 @@ def read(word: str) -> Block:
         if len(turned) < len(parts) or any(part.flips for part in parts):
             raise ArgumentError(
                 f"`exchangeable` has {word!r}. After @, name every variable once and give only axes, because "
-                f"rotations include sign changes: {_SYNTAX}."
+                f"rotations include sign changes. {_SYNTAX}."
             )
         return Rotation(turned)
     texts = [text.strip() for text in _COMMA.split(word)]
@@ -83,7 +83,7 @@ def read(word: str) -> Block:
         own = tuple(member.strip() for member in text.removeprefix("+-").split("~"))
         if not all(MEMBER.fullmatch(member) for member in own):
             raise ArgumentError(
-                f"`exchangeable` has the invalid part {text!r} in {word!r}: {_SYNTAX}."
+                f"`exchangeable` has the invalid part {text!r} in {word!r}. {_SYNTAX}."
             )
         tuples[text] = own
     parts = [_part(text, word) for text in texts if "~" not in text]
@@ -94,13 +94,13 @@ def read(word: str) -> Block:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ArgumentError(
-            f"`exchangeable` names {twice} twice in {word!r}. Name every variable once, with all its axes: {_SYNTAX}."
+            f"`exchangeable` names {twice} twice in {word!r}. Name every variable once, with all its axes. {_SYNTAX}."
         )
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
             f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components. "
-            f"Give one variable for each component: {_SYNTAX}."
+            f"Give one variable for each component. {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
@@ -162,7 +162,7 @@ def spell(block: Block) -> str:
         found = _PART.fullmatch(name)
         if found is None or found["name"] != name:
             raise ArgumentError(
-                f"`block` names {name!r}, which cannot be written for `--exchangeable`: {_SYNTAX}."
+                f"`block` names {name!r}, which cannot be written for `--exchangeable`. {_SYNTAX}."
             )
     return ",".join([*texts, *parts.values()])
 
@@ -210,6 +210,6 @@ def _part(text: str, word: str) -> _Part:
         or (complement and (axes or whole))
         or (whole and sign != "+-")
     ):
-        raise ArgumentError(f"`exchangeable` has the invalid part {text!r} in {word!r}: {_SYNTAX}.")
+        raise ArgumentError(f"`exchangeable` has the invalid part {text!r} in {word!r}. {_SYNTAX}.")
     none = complement or whole
     return _Part(found["name"], () if none else axes or (0,), sign == "+-", complement)

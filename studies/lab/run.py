@@ -272,7 +272,7 @@ def opened(
     if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
             f"`--out` is {path}, which contains other files or a run with different settings. Choose another folder, "
-            "or add --force to replace the results in this one."
+            f"or add --force to replace the results in {path}."
         )
     path.mkdir(parents=True, exist_ok=True)
     record = {
@@ -347,7 +347,7 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
             f"`--show` finds no results in {path}. Run the study, or give the folder of a run with --out."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
-        raise StudyError(f"`--show` reads {file}, whose checksum is wrong. Restore the file.")
+        raise StudyError(f"`--show` reads {file}, whose checksum is wrong. Run the study again.")
     if made["study"] != study:
         raise StudyError(
             f"`--out` is {path}, which contains a run of the study {made['study']}. Give the folder of a {study} run."

@@ -423,7 +423,9 @@ def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path, words):
 
 
 def test_a_method_that_takes_no_numpyro_model_names_others():
-    with pytest.raises(ValueError, match=r"does not support a NumPyro model\. Use `dadvi`"):
+    with pytest.raises(
+        ValueError, match=r"has no Stan program, which pathfinder needs\. Use `dadvi`"
+    ):
         ob.pathfinder(Target("m", numpyro_model=lambda: None))
 
 

@@ -272,7 +272,7 @@ def test_mnist_scales_pixels_holds_the_test_images_out_and_rejects_other_labels(
     for labels in ([7, 0], [7, 0, 10]):
         content = gzip.compress(idx_bytes((len(labels),), bytes(labels)))
         (mnist_folder / "train-labels-idx1-ubyte.gz").write_bytes(content)
-        with pytest.raises(CorruptDataError, match="one label from 0 to 9"):
+        with pytest.raises(CorruptDataError, match="a label from 0 to 9"):
             load_data("mnist")
 
 

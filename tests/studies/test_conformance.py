@@ -60,7 +60,8 @@ def test_options_change_the_settings_or_are_refused(name):
             assert study.configure(given) != study.configure(Options(**others)), option
         else:
             with pytest.raises(
-                StudyError, match=rf"^`--{option}` does not apply to the study {name}. Omit it"
+                StudyError,
+                match=rf"^`--{option}` does not apply to study {name}. Omit `--{option}`",
             ):
                 study.configure(given)
     for option in WORDS:

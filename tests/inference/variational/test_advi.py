@@ -194,7 +194,9 @@ def test_stan_starts_at_the_given_values():
 def test_start_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"`start` gives tau a value .* outside the support"):
         advi(known_target("numpyro"), start={"x": [1.0, 2.0], "tau": -1.0})
-    with pytest.raises(ValueError, match=r"`start` lacks tau\. Give values of x, tau"):
+    with pytest.raises(
+        ValueError, match=r"`start` lacks tau\. Give values for these variables only: x, tau"
+    ):
         advi(known_target("stan"), engine="stanli", start={"x": [1.0, 2.0]})
 
 

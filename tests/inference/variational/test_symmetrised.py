@@ -390,7 +390,7 @@ def test_posteriors_of_both_methods_are_read():
     fit = infer(target, settings, seed=1, predictive_mb=0)
     at_end, last, first = (mixture_gap(target, fit, evaluation=k) for k in (None, 3, 0))
     assert at_end.total == last.total != first.total
-    with pytest.raises(ValueError, match="`evaluation` is 4; the trace has 4"):
+    with pytest.raises(ValueError, match="`evaluation` is 4, but the trace has 4"):
         mixture_gap(target, fit, evaluation=4)
     settings = Symmetrised(fits=2, steps=50, draws=5, report_draws=500)
     other = infer(target, settings, predictive_mb=0)

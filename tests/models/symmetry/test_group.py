@@ -232,10 +232,10 @@ PAIR = apart(("mu[0]", "mu[1]"))
         ((Exchangeable({"mu": 0, "w": 0}),), "axis 0 of mu has length 3, axis 0 of w has length 2"),
         ((Rotation({"L": 1}), Exchangeable({"L": 1})), "move axis 1 of L"),
         ((Rotation({"S": 1}),), "Name loadings with at least 3 rows first"),
-        (apart(("a", "mu")), r"exchanges a~mu, so shapes must be equal; got \(\), \(3,\)"),
+        (apart(("a", "mu")), r"members of a~mu, which must have equal shapes; got \(\), \(3,\)"),
         (
             apart(("mu[0]", "mu[3]")),
-            r"exceeds the shape \(3,\) of mu\. Positions are counted from 0",
+            r"but mu has shape \(3,\)\. Name existing positions, counted from 0",
         ),
         (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "lists some entries of mu twice"),
         (
