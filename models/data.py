@@ -207,9 +207,9 @@ class Standardiser:
         fitted = self.task, self.x_sd.size, outputs
         if (found := (dataset.task, dataset.in_dim, dataset.out_dim)) != fitted:
             raise ArgumentError(
-                f"`dataset` is for {found[0]}, with {found[1]} inputs and {found[2]} outputs, but the standardiser "
-                f"was fitted to data for {fitted[0]}, with {fitted[1]} inputs and {fitted[2]} outputs. Fit a new "
-                "standardiser."
+                f"`dataset` is for {found[0]}, with {found[1]} input(s) and {found[2]} output(s), but the "
+                f"standardiser was fitted to data for {fitted[0]}, with {fitted[1]} input(s) and {fitted[2]} "
+                "output(s). Fit a new standardiser."
             )
         regression = self.task == "regression"
         return replace(

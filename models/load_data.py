@@ -369,7 +369,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     if unknown := [option for option in options if option not in allowed]:
         named = ", ".join(option for option in allowed if option != "seed") or "none"
         raise ArgumentTypeError(
-            f"`{unknown[0]}` is not an option of the data set {name!r} (options: {named}). Omit `{unknown[0]}`."
+            f"`{unknown[0]}` is not an option of the data set {name!r} (its options: {named}). Omit `{unknown[0]}`."
         )
     return loader.call(**({"seed": seed} if "seed" in allowed else {}), **options)
 

@@ -60,7 +60,7 @@ def chain_starts(
             from blackjax.vi.pathfinder import approximate, sample
         except ImportError as error:
             raise InferenceError(
-                lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
+                lacks("`init='pathfinder'` with engine='numpyro'", "mclmc")
             ) from error
         # Each chain starts at a draw from the best Gaussian on a path to an optimum.
         found = []
@@ -70,8 +70,8 @@ def chain_starts(
             (start,), _ = sample(draw, state, 1)
             if not jnp.isfinite(density.log_density(start)):
                 raise InferenceError(
-                    f"Pathfinder found no point with a finite log density for {density.target.name!r}. Use another "
-                    "`init`."
+                    f"Pathfinder found no point with a finite log density for {density.target.name!r}. Use "
+                    "init='random'."
                 )
             found.append(start)
         return jnp.stack(found)

@@ -199,7 +199,7 @@ def check_size(num_parts: int) -> None:
     """Reject matrices that are too large."""
     if num_parts > MAX_PARTS:
         raise ArgumentError(
-            f"The exact permanent is limited to {MAX_PARTS} components, but there are {num_parts}. Use "
+            f"The exact permanent is limited to {MAX_PARTS} components, but the symmetry has {num_parts}. Use "
             "mutual_information='fractional'."
         )
 

@@ -154,8 +154,9 @@ class Parametrisation(Brief):
             for layer in network.layers:
                 if layer.hidden and layer.in_dim < 2:
                     raise ArgumentError(
-                        f"`weights` is {self.weights!r}, but {layer.weight} has one input, and a unit vector in one "
-                        "dimension has no angle. Use weights='free', or give every hidden layer at least two inputs."
+                        f"`weights` is {self.weights!r}, but the units of {layer.weight} have one input each, and a "
+                        "unit vector in one dimension has no angle. Use weights='free', or give every hidden layer at "
+                        "least two inputs."
                     )
 
     def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:

@@ -125,8 +125,8 @@ def all_heads(
     absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}; got {', '.join(map(str, given)) or 'no variables'}. Give draws of the "
-            "parameters of this network."
+            f"`draws` lack {', '.join(absent)}; got {', '.join(map(str, given)) or 'no variables'}. Give draws of "
+            "this network's parameters."
         )
     arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]

@@ -84,8 +84,8 @@ class AxisPart:
         shortest = self.count * self.stride if self.repeats > 1 else 0
         if self.period < shortest or (self.period and not shortest):
             raise ArgumentError(
-                f"`period` must be {f'at least {shortest}' if shortest else 0} with repeats={self.repeats}, so that "
-                f"components do not overlap; got {self.period}."
+                f"`period` must be {f'at least {shortest}' if shortest else 0} if repeats={self.repeats}; got "
+                f"{self.period}."
             )
 
     @classmethod

@@ -293,5 +293,5 @@ class Rotation(Block[Rotated]):
         if entries < size * size:
             raise ArgumentError(
                 f"`symmetry` rotates {size} components of {self.loadings}, but each component has only "
-                f"{entries // size} entries. Name loadings with at least {size} rows first."
+                f"{entries // size} entries. Begin `axes` with loadings that have at least {size} rows."
             )

@@ -216,8 +216,8 @@ def test_a_standardiser_rejects_data_that_it_does_not_fit(loaded):
     two = replace(boston, y=np.zeros((506, 2)), target_names=("a", "b"))
     for other, words in (
         (loaded["digits"], "for classification, with 64 inputs"),
-        (loaded["diabetes"], "with 10 inputs and 1 outputs"),
-        (two, "with 13 inputs and 2 outputs"),
+        (loaded["diabetes"], r"with 10 input\(s\) and 1 output\(s\)"),
+        (two, r"with 13 input\(s\) and 2 output\(s\)"),
     ):
         with pytest.raises(ValueError, match=f"`dataset` is .*{words}.*fitted to data for regr"):
             scaler.transform(other)

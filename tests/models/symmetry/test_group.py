@@ -231,7 +231,7 @@ PAIR = apart(("mu[0]", "mu[1]"))
         ((Complement("thet"),), "names thet, which does not exist"),
         ((Exchangeable({"mu": 0, "w": 0}),), "axis 0 of mu has length 3, axis 0 of w has length 2"),
         ((Rotation({"L": 1}), Exchangeable({"L": 1})), "move axis 1 of L"),
-        ((Rotation({"S": 1}),), "Name loadings with at least 3 rows first"),
+        ((Rotation({"S": 1}),), "with loadings that have at least 3 rows"),
         (apart(("a", "mu")), r"members of a~mu, which must have equal shapes; got \(\), \(3,\)"),
         (
             apart(("mu[0]", "mu[3]")),
