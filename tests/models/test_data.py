@@ -215,7 +215,7 @@ def test_a_standardiser_rejects_data_that_it_does_not_fit(loaded):
             call(scaler.transform(boston))
     two = replace(boston, y=np.zeros((506, 2)), target_names=("a", "b"))
     for other, words in (
-        (loaded["digits"], "for classification, with 64 inputs"),
+        (loaded["digits"], r"for classification, with 64 input\(s\)"),
         (loaded["diabetes"], r"with 10 input\(s\) and 1 output\(s\)"),
         (two, r"with 13 input\(s\) and 2 output\(s\)"),
     ):
