@@ -90,7 +90,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(
             path,
-            f"was made with {name} {value}, but {other} with {there}: join runs with the same settings",
+            f"was made with {name}={value}, but {other} with {name}={there}: join runs with the same settings",
         )
     shapes = (
         {

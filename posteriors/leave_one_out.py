@@ -63,7 +63,7 @@ def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
     text = str(view.attribute(PROGRAM, ""))
     if not why and text and stan_program_of(view.tree.attrs) and "log_lik" not in text:
         why = "its Stan program does not compute `log_lik`"
-        remedy = "add it as a generated quantity with the log likelihood of each observation, and sample again."
+        remedy = "add `log_lik` as a generated quantity with the log likelihood of each observation, and sample again."
     reason = f" ({why})" if why else ""
     return ArgumentError(f"`{view.argument}` has no group `log_likelihood`{reason}: {remedy}")
 

@@ -326,7 +326,7 @@ def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:
     needed = 8 * len(files) * first.draws * len(first.columns)
     if needed > (most := memory()):
         words = f"has {in_words(needed)} of draws, but this machine has {in_words(most)} of memory"
-        raise FormatError(first.path, f"{words}: thin them")
+        raise FormatError(first.path, f"{words}: thin the draws")
     frames = [file.frame().iloc[file.skipped :] for file in files]
     frame = pd.concat(frames) if len(frames) > 1 else frames[0]
     frame = frame.drop(columns=list(_MEANINGLESS.get(first.header.method, ())))

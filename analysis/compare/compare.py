@@ -244,7 +244,7 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
         )
     if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` has an entry named {BASELINE!r}, which is reserved for the baseline row: rename it."
+            f"`posteriors` has an entry named {BASELINE!r}, which is reserved for the baseline row: rename the entry."
         )
 
 

@@ -24,7 +24,7 @@ def mixture(rng) -> xr.Dataset:
 def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
     mixture["sigma"][1, 3, 2] = value
     with pytest.raises(
-        ValueError, match="sigma in `posterior` is not finite, first in chain 1, draw 3"
+        ValueError, match=r"draws of sigma that are not finite \(as in chain 1, draw 3\)"
     ):
         align(mixture, MIXTURE, max_bytes=max_bytes)
 
