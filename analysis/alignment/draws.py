@@ -132,8 +132,8 @@ class DrawReader:
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
-                        f"`{self.argument}` has draws of {name} that are not finite (as in chain {chain}, draw {draw}), "
-                        "so distances are not defined. Find out why the model produces them, or omit these draws."
+                        f"`{self.argument}` has non-finite draws of {name} (as in chain {chain}, draw {draw}), so "
+                        "distances are not defined. Find out why the model produces them, or omit these draws."
                     )
 
 
