@@ -105,7 +105,7 @@ def leave_one_out(
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
                 f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. Mask "
-                "missing observations; for any others, find out why the model gives no finite density."
+                "missing observations; for those that are not missing, find out why the model gives no finite density."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))

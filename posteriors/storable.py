@@ -184,7 +184,7 @@ def check_values(
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` must have one label per position of the axis {axis} of {name}, which has length {size}; "
+                f"`coords` must have one label per position of the axis {axis} of {name} (length {size}); "
                 f"got {len(labels)} labels."
             )
 

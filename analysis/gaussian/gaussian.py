@@ -592,7 +592,7 @@ def shrunk(z: Samples, shrinkage: float) -> Matrix:
     if least**2 <= size * np.finfo(np.float64).eps:
         raise ArgumentError(
             f"`shrinkage` is {shrinkage:.3g}, which makes the covariance singular: the draws do not vary in some "
-            "direction. Use a larger value (at most 1) or more draws, or exclude variables that are functions of "
-            "others with `var_names`."
+            "direction. Use a larger value (at most 1) or more draws, or use `var_names` to exclude variables "
+            "that are functions of others."
         )
     return found

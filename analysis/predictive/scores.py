@@ -179,7 +179,7 @@ def score_predictions(
     draws, y = as_numbers("draws", draws), as_numbers("y", y)
     if draws.ndim != 4 or not draws.size:
         raise ArgumentError(
-            f"`draws` has shape {draws.shape}, but must have the axes (chain, draw, obs, out) and an entry."
+            f"`draws` has shape {draws.shape}, but must be an array (chain, draw, obs, out) with at least one entry."
         )
     if y.shape != draws.shape[2:]:
         raise ArgumentError(
