@@ -49,12 +49,12 @@ def check_path(argument: str, value: Any) -> Path:
     """Return a path; reject values that are neither strings nor paths, and invalid file names."""
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(
-            f"`{argument}` must be a path, a string or a `Path`; got {value!r}."
+            f"`{argument}` must be a path (a string or a `Path`); got {value!r}."
         )
     text = os.fsdecode(value)
     if not text or "\0" in text:
         raise ArgumentError(
-            f"`{argument}` is {text!r}, which is not a valid file name. Give a path."
+            f"`{argument}` is {text!r}, which is not a valid file name: give a nonempty path without null characters."
         )
     return Path(text)
 
@@ -66,7 +66,7 @@ def check_paths(argument: str, value: Any) -> list[Path]:
     """Return one or more paths as a list; reject the values that `check_path` rejects."""
     several = isinstance(value, list | tuple)
     if several and not value:
-        raise ArgumentError(f"`{argument}` is empty. Give a path, or the paths of a run's chains.")
+        raise ArgumentError(f"`{argument}` is empty. Give one path, or the paths of all chains.")
     return [check_path(argument, path) for path in (value if several else [value])]
 
 
@@ -169,8 +169,8 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
     if len(bad):
         row, column = (int(i) for i in bad[0])
         raise ArgumentError(
-            f"`{argument}` has {len(bad)} value(s) that are not finite, the first in row {row}, "
-            f"column {column} ({value[row, column]}). Remove or impute them first."
+            f"`{argument}` has {len(bad)} value(s) that are not finite. The first is in row {row}, "
+            f"column {column} ({value[row, column]}). Remove or impute such values."
         )
 
 

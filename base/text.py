@@ -42,7 +42,7 @@ def dotted(named: Any) -> Any:
     for name, value in named.items():
         if (own := dotted(name)) in found:
             raise ArgumentError(
-                f"Two names would both be stored as {own}, because a slash becomes a dot. Rename one of them."
+                f"Two variables would both be named {own}, because a slash becomes a dot. Rename one of them."
             )
         found[own] = value
     return found
@@ -150,5 +150,5 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
             f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
-        raise error(f"`{argument}` is {path}, which is not a JSON object of variables.")
+        raise error(f"`{argument}` is {path}, whose content must be a JSON object.")
     return values

@@ -137,10 +137,10 @@ def truth(
     if str(chosen) in references:
         return str(chosen)
     there = ", ".join(str(group[0]) for group in posteriors.values())
-    known = f" nor a reference; the references are {', '.join(references)}" if references else ""
+    known = f" or of the references ({', '.join(references)})" if references else ""
     raise StudyError(
         f"`--truth` is {chosen}, which is not one of the files to compare "
-        f"({there}){known or '; add it to these files'}."
+        f"({there}){known}: add this file, or choose one of the names."
     )
 
 

@@ -257,9 +257,9 @@ def compare(
     files = inputs.posteriors(runs)
     name = inputs.truth(files, truth, references.names())
     if name in files and len(files) < 2:
-        what = "one file" if len(runs) < 2 else "one posterior, in chains"
+        what = "one file" if len(runs) < 2 else "the chains of one posterior"
         raise StudyError(
-            f"`RUN.nc` is {what}, but a comparison needs two posteriors: add one, or name a reference with --truth."
+            f"`RUN.nc` names only {what}, but a comparison needs two posteriors: add a file, or use --truth."
         )
     x, y = _read_points(points) if points else (None, None)
     views = {file: inputs.read(run) for file, run in files.items()}
@@ -302,7 +302,7 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read the inputs x, and the labels or targets y if they exist."""
     from onebasin.base.files.sizes import ClaimError, read_arrays
 
-    remedy = "write it with numpy.savez(path, x=..., y=...)"
+    remedy = "write the file with numpy.savez(path, x=..., y=...)"
     if not path.is_file():
         raise StudyError(f"`--points` is {path}, which does not exist or is not a file; {remedy}.")
     try:

@@ -345,8 +345,8 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
     worst = [f"`{name}` ({count})" for name, count in bad.items()]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
     raise ArgumentError(
-        f"`{argument}` has {sum(bad.values())} draws that are not finite: {listed}. No diagnostic is defined for "
-        "them. Find out why the model produces them, or omit the variable."
+        f"`{argument}` has {sum(bad.values())} draws that are not finite: {listed}. Diagnostics are not "
+        "defined for such draws. Find out why the model produces them, or omit these variables."
     )
 
 
@@ -430,6 +430,6 @@ def choose_variables(
     if unknown or not chosen:
         got = ", ".join(f"`{name}`" for name in unknown) or "no names"
         raise ArgumentError(
-            f"`var_names` must name variables of the posterior; got {got}. Its variables are: {', '.join(there)}."
+            f"`var_names` must name variables of the posterior; got {got}. Choose from {', '.join(there)}."
         )
     return chosen

@@ -90,7 +90,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(
             path,
-            f"was made with {name} {value}, but {other} with {there}: join runs with the same settings",
+            f"was made with {name}={value}, but {other} with {name}={there}: join runs with the same settings",
         )
     shapes = (
         {
@@ -102,8 +102,8 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (here, there) in _differing(*shapes):
         raise FormatError(
             path,
-            f"differs from {other} in its variables or number of draws: {name} is {here or 'missing'} here and "
-            f"{there or 'missing'} there. Join runs of the same model with equal numbers of draws",
+            f"differs from {other} in its variables or number of draws: the shape of {name} is "
+            f"{here or 'missing'}, not {there or 'missing'}. Join runs of the same model with equal numbers of draws",
         )
 
 

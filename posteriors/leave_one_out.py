@@ -63,7 +63,7 @@ def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
     text = str(view.attribute(PROGRAM, ""))
     if not why and text and stan_program_of(view.tree.attrs) and "log_lik" not in text:
         why = "its Stan program does not compute `log_lik`"
-        remedy = "add it as a generated quantity with the log likelihood of each observation, and sample again."
+        remedy = "add `log_lik` as a generated quantity with the log likelihood of each observation, and sample again."
     reason = f" ({why})" if why else ""
     return ArgumentError(f"`{view.argument}` has no group `log_likelihood`{reason}: {remedy}")
 
@@ -105,7 +105,7 @@ def leave_one_out(
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
                 f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. Mask "
-                "missing observations; for any others, find out why the model gives no finite density."
+                "missing observations; for those that are not missing, find out why the model gives no finite density."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))

@@ -272,7 +272,7 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
             groups[group] = dataset_of(held, argument, lead=lead)
         else:
             raise ArgumentError(
-                f"`{argument}` has the group `posterior`, so every entry must be a group of arrays; {group!r} is not."
+                f"`{argument}` has the group `posterior`, so entries must be groups of arrays: convert {group!r}."
             )
     return xr.DataTree.from_dict(groups)
 

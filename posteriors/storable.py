@@ -120,8 +120,8 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
             )
         if not _can_be_written(name):
             raise ArgumentError(
-                f"`{argument}` has a variable named {name!r}, which no file can store: a name must be text without a "
-                "slash, not empty, and not only dots."
+                f"`{argument}` has a variable named {name!r}, which no file can store. Give the variable a "
+                "name without a slash that is neither empty nor only dots."
             )
     for name in names:
         axes = tuple(dims.get(name, ()))
@@ -129,7 +129,7 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
             if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
                 raise ArgumentError(
                     f"`dims` gives an axis of {name} the name {axis!r}. Axis names must be text without a slash, "
-                    f"differ within a variable, and not be one of {', '.join(SAMPLE_DIMS)}."
+                    f"must differ within a variable, and must not be {' or '.join(SAMPLE_DIMS)}."
                 )
             if axis in names:
                 raise ArgumentError(
@@ -165,7 +165,7 @@ def check_values(
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
             raise ArgumentError(
-                f"`dims` must have one name per axis of {name}, whose shape is {shape}; got {len(dims[name])}."
+                f"`dims` must have one name per axis of {name}, whose shape is {shape}; got {len(dims[name])} name(s)."
             )
         axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
         for axis, size in zip(axes, shape, strict=True):
@@ -184,7 +184,7 @@ def check_values(
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` must have one label per position of the axis {axis} of {name}, which has length {size}; "
+                f"`coords` must have one label per position of the axis {axis} of {name} (length {size}); "
                 f"got {len(labels)} labels."
             )
 
@@ -245,8 +245,8 @@ def dataset_of(
         known = tuple(sizes.setdefault(*axis) for axis in zip(lead, values.shape, strict=False))
         if known != values.shape[: len(lead)]:
             raise ArgumentError(
-                f"`{name}` in `{argument}` has (chains, draws) = {values.shape[:2]}, but other variables have "
-                f"{known}: all variables need the same numbers of chains and draws."
+                f"`{name}` in `{argument}` has {' chain(s) of '.join(map(str, values.shape[:2]))} draws, but other "
+                f"variables have {' of '.join(map(str, known))}: give every variable the same chains and draws."
             )
         held[name] = ((*lead, *axes_of(name, values.ndim - len(lead), arrays)), values)
     dataset = xr.Dataset(held)
@@ -260,7 +260,7 @@ def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"Two variables of `{argument}` would be called {twice}, as a slash becomes a dot: rename one of them."
+            f"Two variables of `{argument}` would be called {twice}, because a slash becomes a dot: rename one of them."
         )
     return dict(zip(names, held.values(), strict=True))
 

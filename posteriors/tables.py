@@ -277,7 +277,7 @@ class ChainFile:
                 self.path, f"has {instead} instead of draws: give the output files of a sampler"
             )
         if not self.columns or not self.draws:
-            raise FormatError(self.path, "has no draws: the run wrote none or was interrupted")
+            raise FormatError(self.path, "has no draws: repeat the run, which wrote none")
         due = self.header.saved("num_samples")
         if due is not None and self.header.method != "" and self.draws < due:
             raise FormatError(
@@ -293,7 +293,7 @@ class ChainFile:
         if row:
             raise FormatError(
                 self.path,
-                f"cannot be read as a table, because row {row} has {count} fields, not {len(self.columns)}",
+                f"has {count} field(s) in row {row}, but {len(self.columns)} columns: correct this row",
             )
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise FormatError(self.path, f"has two columns named {twice[0]!r}: rename one")
@@ -326,7 +326,7 @@ def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:
     needed = 8 * len(files) * first.draws * len(first.columns)
     if needed > (most := memory()):
         words = f"has {in_words(needed)} of draws, but this machine has {in_words(most)} of memory"
-        raise FormatError(first.path, f"{words}: thin them")
+        raise FormatError(first.path, f"{words}: thin the draws")
     frames = [file.frame().iloc[file.skipped :] for file in files]
     frame = pd.concat(frames) if len(frames) > 1 else frames[0]
     frame = frame.drop(columns=list(_MEANINGLESS.get(first.header.method, ())))

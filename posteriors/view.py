@@ -221,8 +221,8 @@ class View:
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
-                f"`{self.argument}` has {due} chains and draws, but its sampler statistic `{name}` has "
-                f"{values.shape[:2]}: use another copy, or delete the statistic."
+                f"`{self.argument}` has {due[0]} chain(s) of {due[1]} draws, but its sampler statistic "
+                f"`{name}` has the shape {values.shape}: use another copy, or delete the statistic."
             )
         return values
 

@@ -24,8 +24,8 @@ def check_finite(values: Mapping[str, Any]) -> None:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise StanDataError(
-                f"`data` has the value {array[where]}, which is not finite, at {name}{list(where)}: "
-                "remove or impute it first."
+                f"`data` has the value {array[where]}, which is not finite, in {name}{list(where) or ''}: "
+                "remove or impute this value."
             )
 
 
@@ -44,7 +44,7 @@ def check_numbers(values: Mapping[str, Any]) -> None:
             if not isinstance(entry, (int, float, complex, Mapping)):
                 held = "null" if entry is None else repr(str(entry))
                 raise StanDataError(
-                    f"`data` contains {held} in {name}, which is not a number. Remove or replace it first."
+                    f"`data` contains {held} in {name}, which is not a number. Remove or replace this entry."
                 )
 
 
@@ -52,10 +52,10 @@ def lacking(absent: str, program: str, given: Mapping[str, Any]) -> StanDataErro
     """Return the error for declared variables that are missing in the data."""
     if not given:
         return StanDataError(
-            f"`data` is missing or empty: {program} declares {absent}; give a JSON file with an entry for each."
+            f"`data` is missing or empty, but {program} declares {absent}: give a JSON file with an entry for each."
         )
     return StanDataError(
-        f"`data` lacks {absent}, which {program} declares; `data` has only {', '.join(given)}. Add what is missing."
+        f"`data` lacks {absent}, which {program} declares; `data` has only {', '.join(given)}. Add the missing data."
     )
 
 

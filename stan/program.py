@@ -88,8 +88,8 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
     names = {"": given} if isinstance(given, str) else given
     if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
         raise ArgumentTypeError(
-            f"`{argument}` must be the name of a quantity, or map names of data to names of quantities; got "
-            f"{given!r}."
+            f"`{argument}` must name a quantity, or be a mapping such as {{'y': 'log_lik'}} from data to quantities; "
+            f"got {given!r}."
         )
     return dict(names)
 

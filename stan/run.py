@@ -288,7 +288,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
     except (FileNotFoundError, pd.errors.EmptyDataError) as error:
-        said = f":\n{last_words(printed)}" if printed else "; the run was cut short."
+        said = f":\n{last_words(printed)}" if printed else "; the run was cut short: repeat it."
         raise StanRunError(f"Stan wrote no draws to `{path.name}`{said}") from error
     try:
         with path.open() as file:

@@ -377,7 +377,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
             if shown := resolved.candidates:
                 what = f"that components of {shown[0].word} change places and overlap, so alignment is uncertain"
                 if shown[0].turns:
-                    what = f"that components rotate, by {shown[0].word!r}: declare it to align by varimax"
+                    what = f"that components rotate: declare {shown[0].word!r} to align by varimax"
             raise ArgumentError(
                 f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Declare the "
                 "interchangeable parameters, such as 'mu,sigma'."

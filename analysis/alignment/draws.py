@@ -69,10 +69,10 @@ class DrawReader:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
                     f"`symmetry` moves {name}, but `{self.argument}` has only these variables: {there}. Declare the "
-                    f"symmetry of this model, or store {name}."
+                    f"symmetry of this model, or store {name} in the posterior."
                 )
         if self.variables and not self.total:
-            raise ArgumentError(f"`{self.argument}` has no draws, but needs at least one.")
+            raise ArgumentError(f"`{self.argument}` has no draws: give at least one draw.")
 
     @property
     def lead(self) -> tuple[int, int]:
@@ -132,8 +132,8 @@ class DrawReader:
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
-                        f"{name} in `{self.argument}` is not finite, first in chain {chain}, draw {draw}, so distances "
-                        "are not defined. Find out why the model produces such values, or leave out those draws."
+                        f"`{self.argument}` has non-finite draws of {name} (as in chain {chain}, draw {draw}), so "
+                        "distances are not defined. Find out why the model produces them, or omit these draws."
                     )
 
 

@@ -307,9 +307,8 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"The components and draws of {name} in `{argument}` differ by only {self.size:.3g} around values as "
-                f"large as {largest:.3g}, so the differences are lost in rounding; subtract a common offset before "
-                "storing the draws."
+                f"Components and draws of {name} in `{argument}` have values up to {largest:.3g}, but differ by only "
+                f"{self.size:.3g}, which is lost in rounding: subtract a common offset before storing the draws."
             )
 
 

@@ -211,14 +211,14 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     except TypeError as error:
         said = str(error).partition("\n")[0]
         raise ArgumentError(
-            f"JAX cannot trace `apply` ({said}); write it with JAX operations, or give `symmetry`."
+            f"JAX cannot trace `apply` ({said}): write `apply` with JAX operations, or give `symmetry`."
         ) from error
     symmetry = symmetry_of(found, shapes)
     if not symmetry:
         reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
         raise ArgumentError(
             f"`apply` has no interchangeable units, so networks cannot be aligned. Fixed axes: {reasons}. If you know "
-            "a symmetry, declare it by `symmetry`."
+            "a symmetry, declare it with `symmetry`."
         )
     return symmetry
 
@@ -240,8 +240,8 @@ def align_trees(
     if symmetry is None:
         if apply is None:
             raise ArgumentError(
-                "`posterior` is a set of networks, which needs `apply` or `symmetry`. Give the function that "
-                "applies a network and example inputs, such as apply=model.apply and `x`, or declare the `symmetry`."
+                "`posterior` is a set of networks, whose symmetry is not stored. Declare it with `symmetry`, or give "
+                "example inputs `x` and a function `apply` that evaluates a network, such as apply=model.apply."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})

@@ -113,8 +113,8 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
         raise ArgumentError(
-            f"`posteriors` share only {', '.join(names)}, which may be indexed by component and are not moved by the "
-            "symmetry: choose them with `var_names` to compare them unaligned."
+            f"`posteriors` share only variables ({', '.join(names)}) that the symmetry does not move, although they "
+            "may depend on the labels. To compare them unaligned, choose them with `var_names`."
         )
     return Shared(kept, only_in, with_labels)
 
@@ -280,7 +280,7 @@ class CommonFrame:
         draws = _draws(view, tuple(self.shapes))
         if _places(draws) != self.places:
             raise ArgumentError(
-                f"`{view.argument}` and the truth have different finite entries: compare "
+                f"`{view.argument}` and the truth are not finite in the same entries: compare "
                 "posteriors of the same model, or choose variables with `var_names`."
             )
         kept = thin(draws, autocorrelated=not view.is_independent)
@@ -349,7 +349,7 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, but its halves need at least "
+            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, but each half needs at least "
             f"{MIN_DRAWS} draws per chain: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
@@ -381,7 +381,7 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
         broken = lay_out_columns([variable]).broken
         if broken:
             raise ArgumentError(
-                f"`{view.argument}` has {sum(broken.values())} values of {variable.name} that are not finite, so "
-                "distances are not defined. Find out why, or choose other variables with `var_names`."
+                f"`{view.argument}` has {sum(broken.values())} value(s) of {variable.name} that are not finite, so "
+                "distances are not defined. Find out the cause, or choose other variables with `var_names`."
             )
     return refuse_broken(lay_out_columns(variables), view.argument)

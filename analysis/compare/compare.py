@@ -235,7 +235,7 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
             f"`posteriors` has {len(posteriors)} entries, but a comparison needs at least "
-            "two: add another posterior, or name a reference by `truth`."
+            "two: add another posterior, or name a reference with `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(
@@ -244,7 +244,7 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
         )
     if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` has an entry named {BASELINE!r}, which is reserved for the baseline row: rename it."
+            f"`posteriors` has an entry named {BASELINE!r}, which is reserved for the baseline row: rename the entry."
         )
 
 

@@ -239,8 +239,8 @@ def advice(view: View) -> str:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
     if view.found_symmetry.get("blocks") == [] and not view.found_symmetry.get("open"):
         return (
-            "The search on the log density found nothing to declare. They may be separate modes, whose weights "
-            "`ob.sample_modes` estimates."
+            "The search on the log density found nothing to declare. The modes may be unrelated: their weights are "
+            "estimated by `ob.sample_modes`."
         )
     return (
         "Declare all parameters that move together in one block; `onebasin symmetry` looks for them in a program "

@@ -98,7 +98,8 @@ class VariableLayout:
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
-                f"Variables in `{argument}` have different numbers of (chains, draws): {sorted(leads)}. "
+                f"Variables in `{argument}` have different numbers of chains or draws: "
+                f"{' and '.join(f'{chains} chain(s) of {draws} draws' for chains, draws in sorted(leads))}. "
                 "Give the same chains and draws for each variable."
             )
         return np.concatenate(columns, axis=2)
@@ -489,7 +490,7 @@ def fit_gaussian(
     num_draws = rows.shape[0] * rows.shape[1]
     if shrinkage is not None and covariance != "full":
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink: omit `shrinkage`, or "
+            f"`shrinkage` is {shrinkage!r}, but covariance={covariance!r} has no correlations: omit `shrinkage`, or "
             "use covariance='full'."
         )
     if shrinkage is not None and not 0 <= shrinkage <= 1:
@@ -563,8 +564,8 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first is "
-            f"{names[param]} in chain {chain}, draw {draw}."
+            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first "
+            f"such value is {names[param]} in chain {chain}, draw {draw}."
         )
 
 
@@ -591,7 +592,7 @@ def shrunk(z: Samples, shrinkage: float) -> Matrix:
     if least**2 <= size * np.finfo(np.float64).eps:
         raise ArgumentError(
             f"`shrinkage` is {shrinkage:.3g}, which makes the covariance singular: the draws do not vary in some "
-            "direction. Use a larger value (at most 1) or more draws, or exclude variables that are functions of "
-            "others with `var_names`."
+            "direction. Use a larger value (at most 1) or more draws, or use `var_names` to exclude variables "
+            "that are functions of others."
         )
     return found

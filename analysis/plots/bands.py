@@ -259,11 +259,12 @@ def plot_uncertainty(
             of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
                 f"`{view.argument}` is the posterior of {of}, but bands can be plotted only for a regression "
-                "with one input."
+                "with one input: give the posterior of such a network."
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
-                f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0."
+                f"`output` is {output}, but the network has {model.network.out_dim} output(s): give an index of at "
+                f"least 0 and below {model.network.out_dim}."
             )
     first = next(iter(views.values()))
     data = None

@@ -317,7 +317,7 @@ def plot_pair(
     """
     if len(entries) == 1:
         raise ArgumentError(
-            "`entries` has only one parameter: give two or more, or none for the default."
+            "`entries` has only one parameter: give at least two parameters, or none for the default."
         )
     views = views_of(posteriors)
     if len(entries) == 2:

@@ -232,7 +232,7 @@ def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> 
     energy = view.stat(schema.ENERGY)
     if energy is None or not np.isfinite(energy).all() or not np.ptp(energy):
         raise ArgumentError(
-            f"`{view.argument}` has no varying `energy` in `sample_stats`: use HMC or NUTS, which record it."
+            f"`{view.argument}` has no varying `energy` in `sample_stats`: sample with HMC or NUTS."
         )
     limit = (diagnosis.limits if diagnosis else Limits()).bfmi
     told = energy_in_words(energy_bfmi(energy), limit)

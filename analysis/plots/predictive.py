@@ -281,7 +281,8 @@ def plot_predictive(
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0."
+            f"`output` is {output}, but the network has {model.network.out_dim} output(s): give an index of at least 0 "
+            f"and below {model.network.out_dim}."
         )
     if model.is_classifier:
         return _reliability(views, points)
@@ -505,8 +506,8 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, but the stored new data are: {', '.join(known) or 'none'}. Choose one of these names, or "
-            "give the values."
+            f"`x` is {x!r}, which is not the name of stored new data (stored: {', '.join(known) or 'none'}). Choose a "
+            "stored name, or give the values as an array."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:

@@ -468,7 +468,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
         view = as_view(loo)
         stored = stored_log_likelihood(view, var_name)
         if stored is None:
-            raise no_log_likelihood(view, "give the result of `ob.loo` for its model.")
+            raise no_log_likelihood(view, "give the result of `ob.loo(posterior, model=...)`.")
         loo = leave_one_out(stored, view.posterior)
     khat = np.nan_to_num(np.asarray(loo.pareto_k, float).ravel(), nan=np.inf)
     names, limit = names_of(loo.pareto_k), float(loo.good_k)

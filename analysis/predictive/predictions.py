@@ -244,7 +244,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     view = as_view(posterior)
     model = network_of(
         view,
-        otherwise="summarise your own generated quantities by `diagnose(posterior, var_names=...)`",
+        otherwise="summarise your own generated quantities with `diagnose(posterior, var_names=...)`",
     )
     x = inputs_of(view, x)
     draws = {name: view.values(name) for name in view.variables}

@@ -179,17 +179,17 @@ def score_predictions(
     draws, y = as_numbers("draws", draws), as_numbers("y", y)
     if draws.ndim != 4 or not draws.size:
         raise ArgumentError(
-            f"`draws` has shape {draws.shape}, but must be (chain, draw, obs, out) with at least one entry."
+            f"`draws` has shape {draws.shape}, but must be an array (chain, draw, obs, out) with at least one entry."
         )
     if y.shape != draws.shape[2:]:
         raise ArgumentError(
-            f"`y` has shape {y.shape}, but must be (obs, out) = {draws.shape[2:]} like "
-            "`draws`. Give a single output as a column, `y[:, None]`."
+            f"`y` has shape {y.shape}, but must have the shape (obs, out) of `draws`, {draws.shape[2:]}. "
+            "Give a single output as a column, `y[:, None]`."
         )
     num_draws, num_obs = draws.shape[0] * draws.shape[1], draws.shape[2]
     if log_likelihood is not None and np.shape(log_likelihood)[2:] != (num_obs,):
         raise ArgumentError(
-            f"`log_likelihood` has shape {np.shape(log_likelihood)}, but must be (chain, "
+            f"`log_likelihood` has shape {np.shape(log_likelihood)}, but must have the shape (chain, "
             f"draw, {num_obs}), with one value per draw and observation."
         )
     epistemic = aleatoric = None

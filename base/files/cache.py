@@ -11,7 +11,7 @@ import platformdirs
 from ..errors import OnebasinError
 
 _PRIVATE = 0o700
-_ADVICE = "remove it, or set XDG_CACHE_HOME to a folder of your own"
+_ADVICE = "remove the cache, or set XDG_CACHE_HOME to a folder of your own"
 COMPILED = "jax"
 """Folder for JAX's compiled code."""
 

@@ -312,7 +312,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def _unwritable(path: Path, argument: str, reason: OSError) -> str:
     return (
-        f"`{argument}` is {path}, but its folder cannot be written to: {reason.strerror or reason}; "
+        f"`{argument}` is {path}, but its folder cannot be written to ({reason.strerror or reason}): "
         "name a file in a folder that you can write to."
     )
 

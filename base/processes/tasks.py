@@ -124,8 +124,8 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. It may use arrays and numbers "
-            "from outside. Open files, sockets and compiled libraries inside the function."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. From outside the function, use "
+            "only arrays and numbers. Inside it, open the files, sockets and compiled libraries that it needs."
         ) from error
     finally:
         for module in own:
@@ -218,8 +218,8 @@ def _on_cluster(
                 raise TaskDied("its workers were killed, perhaps because memory ran out") from error
             except CancelledError:
                 raise TaskError(
-                    "The Dask scheduler was lost: its process or the network went down. Start it again and repeat "
-                    "the run."
+                    "The Dask scheduler was lost: its process or the network went down. Start the scheduler "
+                    "again, and repeat the run."
                 ) from None
             except OnebasinError:
                 raise

@@ -68,7 +68,7 @@ def activate(home: Home) -> None:
 
 def read_home(path: Path, origin: Origin) -> Home:
     """Check that `path` is a CmdStan directory and that `make` accepts the path, and read its version."""
-    advice = "It must be the top directory of a CmdStan installation, the one with `makefile`."
+    advice = "Give the top directory of a CmdStan installation, which contains `makefile`."
     if not os.path.isdir(path):  # `Path.is_dir` raises without permission.
         raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
     try:

@@ -75,13 +75,13 @@ def test_new_random_streams_are_those_of_each_run(files):
         (run(2, method="advi-meanfield"), "of the method advi-meanfield, which cannot be joined"),
         (
             run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),
-            "target_accept 0.9, but",
+            "target_accept=0.9, but",
         ),
         (
             run(2, draws=30, settings=json.dumps({"chains": 1, "draws": 20})),
-            r"mu is \(30, 2\) here and \(20, 2\)",
+            r"the shape of mu is \(30, 2\), not \(20, 2\)",
         ),
-        (run(2, part=3), r"mu is \(20, 3\) here and \(20, 2\) there"),
+        (run(2, part=3), r"the shape of mu is \(20, 3\), not \(20, 2\)"),
     ],
 )
 def test_what_is_not_of_one_posterior_is_refused(other, says, tmp_path):

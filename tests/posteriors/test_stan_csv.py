@@ -98,7 +98,7 @@ WHOLE = chains.text()
         (WHOLE.replace("sigma", "draw"), "which is an axis"),
         (WHOLE.replace("sigma", ".."), "which no file can store"),
         ("name,Mean\nmu,0.5\n", "has 'mu' in row 1, which is not a number"),
-        ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 fields, not 2"),
+        ("a,b\n1,2\n3\n4,5\n", "has 1 field(s) in row 2, but 2 columns"),
         ("lp__,energy__\n1,2\n", "has only statistics of the sampler"),
     ],
 )

@@ -62,7 +62,7 @@ def test_values_that_are_no_array(value):
 @pytest.mark.parametrize(
     ("dims", "words"),
     [
-        ({"a": ("draw", "k")}, "not be one of chain, draw"),
+        ({"a": ("draw", "k")}, "must not be chain or draw"),
         ({"a": ("k", "k")}, "differ within a variable"),
         ({"a": ("k", "b")}, "which is also the name of a variable"),
         ({"a": ("k",)}, r"one name per axis of a, whose shape is \(2, 3\); got 1"),
