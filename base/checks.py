@@ -110,7 +110,7 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
     x = as_numbers("x", x)
     if x.ndim != 2 or x.shape[1] != in_dim:
         raise ArgumentError(
-            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give an array (obs, {in_dim})."
+            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give an array of shape (obs, {in_dim})."
         )
     if not len(x):
         raise ArgumentError("`x` has no rows. Give at least one observation.")

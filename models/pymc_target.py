@@ -50,7 +50,7 @@ def definition_of(
     if discrete := [variable.name for variable in model.discrete_value_vars]:
         raise ArgumentError(
             f"`model` has discrete parameters ({', '.join(discrete)}), but methods need gradients. Sum over their "
-            "values in the model (pymc_extras.marginalize)."
+            "values in the model, for instance with `pymc_extras.marginalize`."
         )
     from pymc.logprob import transformed_conditional_logp
     from pymc.logprob.utils import replace_rvs_by_values

@@ -310,7 +310,9 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
         )
     by_name = {one.name: one for one in calibration.off}
     if not by_name:
-        raise ArgumentError("`calibration` has no simulations: " + calibration.sentences[0])
+        raise ArgumentError(
+            "`calibration` has too few usable simulations to plot. " + calibration.sentences[0]
+        )
     chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
     unknown = [name for name in chosen if name not in by_name]
     if unknown or not chosen:

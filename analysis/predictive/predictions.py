@@ -106,7 +106,7 @@ def inputs_of(view: View, x: Any) -> Any:
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
-            f"`x` is missing, and `{view.argument}` contains no inputs; give an array (obs, in)."
+            f"`x` is missing, and `{view.argument}` contains no inputs; give an array of shape (obs, in)."
         )
     return x
 

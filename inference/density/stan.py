@@ -44,7 +44,7 @@ class StanDensity:
         points = self._points(values)
         if np.isnan(library.constrain(points)).any():
             raise StanRunError(
-                f"The Stan program of {self.target.name!r} rejects a point. Check the constraints of the parameters."
+                f"A point violates the constraints of {self.target.name!r}. Check the declarations in the Stan program."
             )
         rows = [
             library.constrain(point, generator=library.generator(seed), **everything)

@@ -309,7 +309,7 @@ def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
     if not known:
         raise InferenceError(
             "The optimiser found no optimum of the ELBO from any start. Check that the data are finite, and that "
-            "`alphas` and `noises` are within a few powers of ten."
+            "`alphas` and `noises` are neither very small nor very large."
         )
     best = min(known, key=lambda end: float(end.fun)).x
     return approximation(best[:2], np.exp(best[2:]), found)
