@@ -81,7 +81,7 @@ def test_part_that_cannot_be_read_is_named_with_the_syntax(word, part):
 
 @pytest.mark.parametrize("word", ["mu,sigma,mu", "mu~x,y~mu", "mu,1-mu", "A:0,A:1,mu"])
 def test_variable_named_twice_is_refused(word):
-    with pytest.raises(StudyError, match=r"`--exchangeable` has (mu|A) twice"):
+    with pytest.raises(StudyError, match=r"`--exchangeable` names (mu|A) twice"):
         parse_exchangeable([word])
 
 

@@ -334,7 +334,7 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch)
         else:
             continue
         lacks = rf"`engine` is '{case.engine}', but the target '\w+' has no {lack}"
-        words = rf"{lacks}|has no Stan program, but \w+ needs"
+        words = rf"{lacks}|has no Stan program, which \w+ needs"
         with pytest.raises(ValueError, match=words):
             run(case, target=target)
         refused += 1
@@ -384,7 +384,7 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
 @pytest.mark.parametrize(
     ("method", "how", "said"),
     [
-        ({"draws": 5}, {}, "`method` must be a method.*; got 'dict'"),
+        ({"draws": 5}, {}, "`method` must be a name.*; got 'dict'"),
         (
             ob.Nuts(),
             {"draws": 5},

@@ -46,7 +46,7 @@ def test_it_is_sampled_and_judged_like_any_model():
 @pytest.mark.parametrize(
     ("model", "parameters", "words"),
     [
-        (gamma, None, "needs `parameters`"),
+        (gamma, None, "`parameters` is missing"),
         (gamma, {"scale": "positiv"}, "Use one of real"),
         (gamma, {"scale": 1.0}, "Use a name such as"),
         (gamma, {"scale": ("simplex", ())}, "needs 1 or more axes"),
