@@ -81,7 +81,7 @@ def test_a_program_that_is_none_is_refused(tmp_path, text, words):
     [
         (
             {},
-            r"^`data` is missing or empty: m\.stan declares n, y, s; give a JSON file with an entry for each\.$",
+            r"^`data` is missing or empty, but m\.stan declares n, y, s: give a JSON file with an entry for each\.$",
         ),
         ({"n": 2, "s": 1}, r"^`data` lacks y, which m\.stan declares; `data` has only n, s\."),
         (WHOLE | {"y": [1, 2, 3]}, r"m\.stan rejects its data:\n.*variable name=y"),
