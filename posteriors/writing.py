@@ -212,7 +212,7 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     tree : DataTree
         The posterior.
     path : path
-        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
+        ``.nc`` is NetCDF and ``.zarr`` is Zarr: these store everything. ``.csv`` and ``.parquet``
         store draws and statistics; a notice names what they omit.
     force : bool
         Whether to replace an existing file.

@@ -90,19 +90,35 @@ class Translation:
     cpp: bytes
 
 
+def inspect(path: Path, where: Home) -> ProgramInfo:
+    """List the declarations of a program with CmdStan's own compiler, without translating the program."""
+    with working_folder(NAME) as folder:
+        return _inspect(_stage(path, folder), path, where)
+
+
 def translate(path: Path, where: Home) -> Translation:
     """Translate a program to C++ with CmdStan's own compiler, and list its declarations."""
     with working_folder(NAME) as folder:
-        (folder / _INCLUDED).symlink_to(path.parent.resolve())
-        staged = folder / f"{NAME}.stan"
-        staged.write_bytes(path.read_bytes())
-        info = json.loads(_stanc(staged, path, where, "--info"))
+        staged = _stage(path, folder)
+        info = _inspect(staged, path, where)
         _stanc(staged, path, where, f"--o={NAME}.hpp")
-        source, cpp = staged.read_bytes(), staged.with_suffix(".hpp").read_bytes()
+        return Translation(info, staged.read_bytes(), staged.with_suffix(".hpp").read_bytes())
+
+
+def _stage(path: Path, folder: Path) -> Path:
+    """Copy a program into a folder, with a link to the folder of its includes."""
+    (folder / _INCLUDED).symlink_to(path.parent.resolve())
+    staged = folder / f"{NAME}.stan"
+    staged.write_bytes(path.read_bytes())
+    return staged
+
+
+def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
+    info = json.loads(_stanc(staged, path, where, "--info"))
     transformed, generated = info["transformed parameters"], info["generated quantities"]
     drawn = info["parameters"] | transformed | generated
     includes = (path.parent / Path(name).relative_to(_INCLUDED) for name in info["included_files"])
-    info = ProgramInfo(
+    return ProgramInfo(
         inputs=tuple(info["inputs"]),
         parameters=tuple(info["parameters"]),
         transformed=tuple(transformed),
@@ -110,7 +126,6 @@ def translate(path: Path, where: Home) -> Translation:
         includes=tuple(includes),
         tuples=tuple(name for name, kind in drawn.items() if isinstance(kind["type"], list)),
     )
-    return Translation(info, source, cpp)
 
 
 def check_declares(info: ProgramInfo, path: Path) -> None:

@@ -26,7 +26,7 @@ from onebasin.posteriors.storable import check_names
 from onebasin.posteriors.tables import Header
 
 from .choice import CMDSTAN, driver
-from .compile import ProgramInfo, compile_program, in_own_names, last_words, translate
+from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
 from .data import check_numbers, lacking
 from .home.assemble import Progress, find_cmdstan
 from .program import StanProgram, definition
@@ -180,7 +180,7 @@ def declarations(program: StanProgram, progress: Progress | None = None) -> Prog
     accepted = program.chosen().accepted
     if accepted is not None:
         return accepted.info
-    return translate(program.path, find_cmdstan(progress=progress)).info
+    return inspect(program.path, find_cmdstan(progress=progress))
 
 
 def check_variables(target: Target, names: Iterable[str]) -> None:
