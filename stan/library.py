@@ -270,7 +270,7 @@ class StanLibrary:
         lead = rows.shape[:-1]
         rows = rows.reshape(math.prod(lead), rows.shape[-1])
         return {
-            name: columns[name].extract_reshape(rows).reshape(*lead, *columns[name].dimensions)
+            name: columns[name].extract_reshape(rows).reshape((*lead, *columns[name].dimensions))
             if name in columns
             else np.empty((*lead, *shape))  # An empty array has no entries to name.
             for name, shape in self.variables(**flags).items()

@@ -369,7 +369,8 @@ def test_starts_that_were_looked_for_are_recorded(engine, init):
     """Chains of tiny steps stay there; those of one optimum are known to have begun at one point."""
     target = known_target("numpyro" if engine == "numpyro" else "stan")
     how = {"chains": 2, "warmup": 1, "draws": 4, "thin": 2, "max_tree_depth": 1}
-    run = ob.nuts(target, **how, init=init, engine=engine, seed=1)
+    with jax.numpy_rank_promotion("allow"):  # BlackJAX's Pathfinder broadcasts.
+        run = ob.nuts(target, **how, init=init, engine=engine, seed=1)
     starts = run["starts"]
     assert starts["x"].shape == (2, 2)
     assert np.allclose(starts["x"][0], starts["x"][1], atol=1e-3) == (init == "optimum")
