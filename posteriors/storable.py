@@ -149,7 +149,8 @@ def check_values(
     unknown = [name for name in dims if name not in values]
     if unknown:
         raise ArgumentError(
-            f"`dims` names axes of {unknown[0]}, but the model has only the variables {', '.join(values)}."
+            f"`dims` names axes of {unknown[0]}, but the model has only the variables {', '.join(values)}. Correct "
+            "the name."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():

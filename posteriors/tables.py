@@ -427,7 +427,8 @@ def groups_of(
     each = np.unique(chain, return_counts=True)[1]
     if len(set(each.tolist())) > 1:
         raise ArgumentError(
-            f"`{argument}` has chains of {min(each)} and {max(each)} draws, but all chains must have equal lengths."
+            f"`{argument}` has chains of {min(each)} and {max(each)} draws, but all chains must have equal lengths: "
+            "omit the shorter chains."
         )
     rows = np.lexsort([order, chain]).reshape(len(each), -1)
     if (order[rows][:, 1:] == order[rows][:, :-1]).any():

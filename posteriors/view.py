@@ -145,9 +145,13 @@ class View:
                 f"Names of variables in `{self.argument}` must be text; got {unnamed[0]!r}."
             )
         if not dataset.sizes["chain"]:
-            raise ArgumentError(f"`{self.argument}` has no chains, but needs at least one.")
+            raise ArgumentError(
+                f"`{self.argument}` has no chains: give draws of at least one chain."
+            )
         if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
-            raise ArgumentError(f"`{self.argument}` has no draws: its variables have size 0.")
+            raise ArgumentError(
+                f"`{self.argument}` has no draws, because its variables are empty: give a variable with values."
+            )
         return dataset
 
     @cached_property

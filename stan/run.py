@@ -235,7 +235,7 @@ def run(
         )
     except OSError as error:
         raise StanRunError(
-            f"{program.name} cannot be started: {error.strerror or error}."
+            f"The program {program.name} cannot be started ({error.strerror or error}). Compile it again."
         ) from error
     printed = in_own_names(done.printed, program.source)
     if done.code:
@@ -288,7 +288,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
     except (FileNotFoundError, pd.errors.EmptyDataError) as error:
-        said = f":\n{last_words(printed)}" if printed else "; the run was cut short: repeat it."
+        said = f":\n{last_words(printed)}" if printed else ". The run was cut short: repeat it."
         raise StanRunError(f"Stan wrote no draws to `{path.name}`{said}") from error
     try:
         with path.open() as file:
@@ -304,7 +304,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
                 yield Output(method, variables, comments)
     except ValueError as error:  # This includes pandas' ParserError.
         raise StanRunError(
-            f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric. Repeat "
+            f"Stan's draws in `{path.name}` cannot be read, because a line is cut short or is not numeric. Repeat "
             "the run."
         ) from error
 

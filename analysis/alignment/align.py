@@ -357,9 +357,9 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     if resolved.source == "none":
         if near := nearly_exchangeable(view):
             raise ArgumentError(
-                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), LISTED)} are at best nearly "
-                "exchangeable: stick-breaking weights have an order, so aligned draws would no longer follow the "
-                "posterior. Identify the large components by your own rule, such as the order of their means."
+                f"`{view.argument}` cannot be aligned. The labels of {in_brief(tuple(near), LISTED)} are at best "
+                "nearly exchangeable: stick-breaking weights have an order, so aligned draws would no longer follow "
+                "the posterior. Identify the large components by your own rule, such as the order of their means."
             )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":

@@ -113,8 +113,8 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
         raise ArgumentError(
-            f"`posteriors` share only variables ({', '.join(names)}) that the symmetry does not move, although they "
-            "may depend on the labels. To compare them unaligned, choose them with `var_names`."
+            f"`posteriors` share only {', '.join(names)}, which may depend on the labels but are not moved by the "
+            "symmetry, so alignment cannot make them comparable. To compare them as sampled, name them in `var_names`."
         )
     return Shared(kept, only_in, with_labels)
 

@@ -577,7 +577,9 @@ def loo_pits(
     groups = {name: view.group(name) for name in needed}
     absent = [f"`{name}`" for name, group in groups.items() if group is None]
     if absent:
-        raise ArgumentError(f"`{view.argument}` lacks the groups {', '.join(absent)}: store them.")
+        raise ArgumentError(
+            f"`{view.argument}` lacks the groups {', '.join(absent)}: store these groups in it."
+        )
     held = [dict(group.data_vars) for group in groups.values() if group is not None]
     names = [str(name) for name in held[0] if all(name in each for each in held)]
     if var_names is not None:

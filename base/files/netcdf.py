@@ -90,13 +90,16 @@ def read_tree(
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
-        raise error(f"{wanted} cannot be read: you do not have permission.") from reason
+        raise error(
+            f"{wanted} cannot be read: you do not have permission. Ask its owner for it."
+        ) from reason
     except Exception as reason:  # Libraries may raise any error for a damaged file.
         raise error(
-            f"{wanted} is not a readable NetCDF file: it is truncated or damaged, or has a different format."
+            f"{wanted} is not a readable NetCDF file: it is truncated or damaged, or has a different format. Use "
+            "another copy."
         ) from reason
     if group is not None and group not in tree.children:
-        raise error(f"{wanted} has no group `{group}`.")
+        raise error(f"{wanted} has no group `{group}`. Give a file that has one.")
     return tree
 
 

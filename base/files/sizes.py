@@ -35,7 +35,7 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
         raise ClaimError(
-            f"declares {in_words(claimed)} of values, but has only {size} bytes, so it is damaged"
+            f"declares {in_words(claimed)} of values, but has only {size} bytes, so it is damaged: use another copy"
         )
     if claimed > (most := memory()):
         raise ClaimError(

@@ -52,9 +52,9 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     if schema.stan_program_of(view.tree.attrs):
         return _recorded(RecordedProgram(view))
     name = view.attribute(schema.PROGRAM_NAME, "")
-    of = f"the Python function {name}" if name else "an unknown model"
+    of = f", the Python function {name}" if name else ""
     raise ArgumentError(
-        f"`{view.argument}` comes from {of}, which is not recorded. Give a NumPyro function, a target or a Stan "
+        f"`{view.argument}` does not record its model{of}. Give a NumPyro function, a target or a Stan "
         "program as `model` (`--program` on the command line)."
     )
 
@@ -64,7 +64,7 @@ def _recorded(program: RecordedProgram) -> Target:
         return program.target
     except InferenceError as error:
         raise ArgumentError(
-            f"`{program.view.argument}` cannot be used without its model: {error}. Give `model` (`--program` and "
+            f"The model of `{program.view.argument}` cannot be rebuilt: {error}. Give `model` (`--program` and "
             f"`--data` on the command line), such as `ob.stan_program(path, data)`, or {RECORDED!r} if you trust the "
             "program text in the posterior."
         ) from error

@@ -148,7 +148,7 @@ def _read(
     variables = {name: values[1:] for name, values in output.variables.items()}
     draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):
-        raise StanRunError("Error: the fitted approximation has draws that are not finite.")
+        raise StanRunError("Error: the fit has draws that are not finite.")
     # The columns of the diagnostic file are iteration, seconds and ELBO.
     lines = (folder / "elbo.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines if line[:1].isdigit()]

@@ -283,7 +283,7 @@ class Rotation(Block[Rotated]):
     def of_variances(self, part: Rotated) -> None:
         """Raise an error, because the variances after a rotation depend on covariances too."""
         raise ArgumentError(
-            "`Rotation` cannot move variances without covariances. Rotate the draws instead."
+            "`Rotation` cannot rotate variances without their covariances. Rotate the draws instead."
         )
 
     def check(self, shapes: Shapes) -> None:

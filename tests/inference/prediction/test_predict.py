@@ -150,7 +150,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ),
         ({"n": 2}, "stan", r"unchanged: x, y\). .*: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
-        ({"x": X}, None, "from an unknown model, which is not recorded. Give a NumPyro"),
+        ({"x": X}, None, r"does not record its model\. Give a NumPyro"),
         ({"x": X}, "offset", "`model` needs rate, y, which the posterior does not contain"),
         ({"x": X}, "number", "`model` must be a target, .*; got int"),
         ({"x": X}, "bare", "the model of 'bare', which takes no arguments"),
@@ -428,7 +428,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
 @pytest.mark.parametrize(
     "change, model, said",
     [
-        (without_terms, None, "no group `log_likelihood`: `posterior` comes from an unknown model"),
+        (without_terms, None, "no group `log_likelihood`: `posterior` does not record its model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` gives a log likelihood of"),
