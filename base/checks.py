@@ -125,8 +125,8 @@ def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (num_obs, out_dim):
         raise ArgumentError(
-            f"`y` has shape {given}, but {num_obs} rows of `x` and {out_dim} output(s) need the "
-            f"shape ({num_obs}, {out_dim})."
+            f"`y` must have shape ({num_obs}, {out_dim}), for {num_obs} rows of `x` and {out_dim} output(s); got "
+            f"{given}."
         )
     _check_finite("y", y)
     return y

@@ -130,8 +130,8 @@ class Table:
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
-                    f"`rows` has a row of {len(row)} cells (the first is {next(iter(row), None)!r}), but there "
-                    f"are {len(self.columns)} `columns`. Give one cell per column, and None for an empty cell."
+                    f"A row of `rows` (the one that begins with {next(iter(row), None)!r}) has {len(row)} cells, but "
+                    f"there are {len(self.columns)} `columns`. Give one cell per column, and None for an empty cell."
                 )
 
     @property

@@ -150,5 +150,8 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
             f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
-        raise error(f"`{argument}` is {path}, whose content must be a JSON object.")
+        raise error(
+            f"`{argument}` is {path}, which does not contain a JSON object. Give a file with a mapping from "
+            "names to values."
+        )
     return values

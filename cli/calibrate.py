@@ -147,7 +147,7 @@ def _family(
         if (file := model_file_in(model)) is not None:
             if observed is None:
                 raise StudyError(
-                    f"`--observed` is missing: say which arguments of {model} are data, as in --observed y."
+                    f"`--observed` is missing. Name the arguments of {model} that are data, as in --observed y."
                 )
             family = Family.of_numpyro(
                 files.enter_context(loaded(file)),
@@ -160,8 +160,8 @@ def _family(
             place = None if simulator is None else model_file_in(simulator)
             if place is None:
                 raise StudyError(
-                    f"`--simulator` is {simulator or 'missing'}: name a function that takes a numpy Generator and "
-                    f"returns parameters and data of {model}, as in --simulator sim.py:simulate."
+                    f"`--simulator` is {simulator or 'missing'}. Name a function that takes a NumPy generator and "
+                    f"returns the parameters and data of {model}, as in --simulator sim.py:simulate."
                 )
             function = files.enter_context(loaded(place))
             family = Family.of_stan(model, function, symmetry=symmetry)

@@ -87,7 +87,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
     groups = grouped(runs)
     files = [os.path.realpath(file) for group in groups for file in group]  # Links may be loops.
     if len(set(files)) < len(files):
-        raise ArgumentError("`RUN.nc` contains a file twice: give every posterior file only once.")
+        raise ArgumentError("`RUN.nc` names a file twice. Give every file once.")
     stems = [stem([Path(os.path.realpath(file)) for file in group]) for group in groups]
     for depth in range(1, max(len(path.parts) for path in stems) + 1):
         names = ["/".join(path.parts[-depth:]) for path in stems]
@@ -139,8 +139,8 @@ def truth(
     there = ", ".join(str(group[0]) for group in posteriors.values())
     known = f" or of the references ({', '.join(references)})" if references else ""
     raise StudyError(
-        f"`--truth` is {chosen}, which is not one of the files to compare "
-        f"({there}){known}: add this file, or choose one of the names."
+        f"`--truth` is {chosen}, which is not one of the files to compare ({there}){known}. Add this file, or choose "
+        "one of these names."
     )
 
 

@@ -84,7 +84,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     """
     if word in METHODS and word not in OFFERED:
         raise StudyError(
-            f"`--method` is {word}, which trains networks: for a Stan program, choose one of {', '.join(OFFERED)}."
+            f"`--method` is {word}, which trains networks. For a Stan program, choose one of {', '.join(OFFERED)}."
         )
     choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
     name, fixed = WORDS[word]
@@ -92,7 +92,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     if not _takes(method, definition):
         rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, definition))
         raise StudyError(
-            f"`--method` is {word}, which works only for Stan programs: for a NumPyro model, use one of {rest}."
+            f"`--method` is {word}, which runs only Stan programs. For a NumPyro model, use one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
     # Reject options that do not apply to the method or the engine, or that the method's name fixes.
@@ -114,7 +114,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but applies only to --init optimum: add --init optimum."
+            f"`--init-starts` is {given['init_starts']}, but is used only with --init optimum. Add --init optimum."
         )
     return method_named(word, given)
 

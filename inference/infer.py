@@ -142,7 +142,7 @@ def infer(
     elif fields:
         made(type(method), fields)  # Rejects unknown fields.
         raise ArgumentTypeError(
-            f"`{next(iter(fields))}` is given in addition to {type(method).__name__}(...). Pass this setting to "
-            f"{type(method).__name__} instead."
+            f"`{next(iter(fields))}` is given beside `method`. Pass it as "
+            f"{type(method).__name__}({next(iter(fields))}=...)."
         )
     return run(target, method, start=start, **how)

@@ -101,9 +101,9 @@ def target(
     elif callable(model):
         if not parameters:
             raise ArgumentTypeError(
-                "`parameters` is missing. For a log density function, map names to supports, such as "
-                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. For a function that defines a NumPyro "
-                "model, use onebasin.numpyro_model(model, data)."
+                "`parameters` is missing. For a log density function, give a mapping from parameter names to "
+                "supports, for example {'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. For a function "
+                "that defines a NumPyro model, use onebasin.numpyro_model(model, data)."
             )
         stated = stated_by(model, {n: _site(n, given) for n, given in parameters.items()})
         own_name, own_dims, own_coords = getattr(model, "__name__", "density"), {}, {}
@@ -141,8 +141,8 @@ def _site(name: str, given: Any) -> Site:
         )
     if len(shape) < support.event_dim:
         raise ArgumentError(
-            f"`parameters` gives {name} the shape {shape}, but its support needs {support.event_dim} or more axes, as "
-            "in ('simplex', 3)."
+            f"`parameters` gives {name} the shape {shape}, but its support needs at least {support.event_dim} axes. "
+            "Add the missing sizes, as in ('simplex', 3)."
         )
     if min(shape, default=1) < 1:
         raise ArgumentError(

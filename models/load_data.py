@@ -266,8 +266,9 @@ def find_mnist() -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     raise MissingDataError(
-        f"{', '.join(MNIST_FILES)} were not found in {', '.join(map(str, folders))}. Put these files in a folder "
-        f"mnist/, and set the environment variable {VARIABLE} to the directory that contains this folder."
+        f"MNIST consists of the files {', '.join(MNIST_FILES)}. None of the folders {', '.join(map(str, folders))} "
+        f"contains them all. Put them in a folder mnist/, and set the environment variable {VARIABLE} to the "
+        "directory that contains mnist/."
     )
 
 
@@ -275,8 +276,8 @@ def _mnist_part(images: Path, labels: Path, source: str, **fields: Any) -> Datas
     pixels, numbers = read_idx(images, num_axes=3), read_idx(labels, num_axes=1)
     if len(pixels) != len(numbers) or numbers.max(initial=0) > 9:
         raise CorruptDataError(
-            f"{images.name} in {images.parent} has {len(pixels)} images, but {labels.name} does not have a label from "
-            "0 to 9 for each image. Download both files again."
+            f"{images.name} in {images.parent} has {len(pixels)} images, but {labels.name} does not have one label "
+            "from 0 to 9 for each of them. Download both files again."
         )
     return _digits("mnist", pixels.reshape(len(pixels), -1), numbers, source, **fields)
 
@@ -369,7 +370,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     if unknown := [option for option in options if option not in allowed]:
         named = ", ".join(option for option in allowed if option != "seed") or "none"
         raise ArgumentTypeError(
-            f"`{unknown[0]}` is not an option of the data set {name!r} (its options: {named}). Omit `{unknown[0]}`."
+            f"The data set {name!r} has no option `{unknown[0]}` (its options: {named}). Omit `{unknown[0]}`."
         )
     return loader.call(**({"seed": seed} if "seed" in allowed else {}), **options)
 

@@ -143,13 +143,14 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "no data"
         raise ModelDataError(
-            f"`data` lacks {', '.join(lacking)}, which the model {name} requires; got {given}."
+            f"The model {name} needs the arguments {', '.join(lacking)}, but `data` contains only {given}. Add them "
+            "to `data`."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         takes = f"only {', '.join(taken)}" if taken else "no arguments"
         raise ModelDataError(
-            f"`data` contains {', '.join(map(str, unknown))}, but the model {name} takes {takes}."
+            f"`data` contains {', '.join(map(str, unknown))}, but the model {name} takes {takes}. Correct the names."
         )
 
 
@@ -215,11 +216,11 @@ def _run(file: ModelFile) -> ModuleType:
         exec(code, vars(module))
     except SystemExit as error:
         raise ModelFailed(
-            f"`{file.spelt}` ends the process when imported (exit code {error.code}). Move everything but the model "
+            f"Importing `{file.spelt}` ends the process (exit code {error.code}). Move everything but the model "
             "under `if __name__ == '__main__':`."
         ) from error
     except Exception as error:
-        raise ModelFailed(f"`{file.spelt}` fails when imported: {_where(error, path)}") from error
+        raise ModelFailed(f"Importing `{file.spelt}` fails: {_where(error, path)}") from error
     return module
 
 
@@ -232,13 +233,13 @@ def _function(module: ModuleType, file: ModelFile) -> Callable[..., Any]:
     there = f"The file defines {', '.join(models)}" if models else "The file defines no functions"
     if not file.name:
         raise StudyError(
-            f"`{file.spelt}` needs the name of the function that defines the model, as in "
-            f"{file.path.name}:{models[0] if models else 'model'}. {there}."
+            f"`{file.spelt}` does not say which function defines the model. Add its name, as in "
+            f"{file.path}:{models[0] if models else 'model'}. {there}."
         )
     model = getattr(module, file.name, None)
     if not callable(model):
         raise StudyError(
-            f"`{file.spelt}` names {file.name}, which is not a function of {file.path.name}. {there}."
+            f"`{file.spelt}` names {file.name}, but {file.path.name} has no function of this name. {there}."
         )
     return model
 

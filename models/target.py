@@ -77,7 +77,7 @@ class Target(Shown):
             distinct = np.ndim(labels) == 1 and len(set(map(str, labels))) == len(labels)
             if not distinct:
                 raise ArgumentError(
-                    f"`coords` must have a list of distinct labels for {axis}, one for each position."
+                    f"`coords` must have a list of distinct labels for {axis}, with one label per position."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         for part, named in (
@@ -94,8 +94,8 @@ class Target(Shown):
                 inspect.signature(self.numpyro_model).bind()
             except TypeError:
                 raise ArgumentTypeError(
-                    "`numpyro_model` takes arguments. Use onebasin.numpyro_model(model, data), or give a function "
-                    "without arguments, such as lambda: model(data)."
+                    "The function given as `numpyro_model` must take no arguments. Use "
+                    "onebasin.numpyro_model(model, data), or wrap it, as in lambda: model(**data)."
                 ) from None
             except ValueError:  # Some built-in callables have no signature.
                 pass

@@ -385,8 +385,8 @@ def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"`{argument}` has the variable `{variable.name}` of type {variable.dtype}, but only real numbers can be "
-            "used: omit this variable."
+            f"The variable `{variable.name}` of `{argument}` has type {variable.dtype}, but only real numbers can be "
+            "used. Omit this variable."
         )
     return variable.transpose(*SAMPLE_DIMS, ...)
 
@@ -397,8 +397,8 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
     if missing:
         dims = ", ".join(map(str, variable.dims))
         raise ArgumentError(
-            f"`{argument}` has the variable `{variable.name}` with dimensions ({dims}), without "
-            f"{' and '.join(missing)}: every variable needs the dimensions (chain, draw, ...)."
+            f"The variable `{variable.name}` of `{argument}` has dimensions ({dims}), without "
+            f"{' and '.join(missing)}. Every variable needs the dimensions (chain, draw, ...)."
         )
 
 

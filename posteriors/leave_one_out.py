@@ -93,7 +93,7 @@ def leave_one_out(
     first = terms.isel(chain=0, draw=0, drop=True)
     if not first.ndim:
         raise ArgumentError(
-            f"The log likelihood of {terms.name} has only one number per draw: store one number per observation."
+            f"The log likelihood of {terms.name} has only one number per draw. Store one number per observation."
         )
     samples, read = terms.shape[0] * terms.shape[1], Columns([terms]).read
     relative = efficiency(posterior, samples) if relative is None else relative
@@ -104,15 +104,15 @@ def leave_one_out(
             names = names_of(first)
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
-                f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. Mask "
-                "missing observations; for those that are not missing, find out why the model gives no finite density."
+                f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. If "
+                "these observations are missing, mask them; otherwise find out why their density is not finite."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))
     if masked.all():
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is 0 in every draw: all observations are masked. Unmask at least "
-            "one."
+            f"The log likelihood of {terms.name} is exactly 0 in every draw, which marks masked observations, so no "
+            "observation is left. Keep at least one observation unmasked."
         )
     elpd_i, pareto_k, p_i = (
         _without(first.copy(data=values.reshape(first.shape)), masked)

@@ -166,27 +166,28 @@ def check_values(
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
             raise ArgumentError(
-                f"`dims` must have one name per axis of {name}, whose shape is {shape}; got {len(dims[name])} name(s)."
+                f"`dims` gives {name} {len(dims[name])} name(s) of axes, but its shape is {shape}. Give one name per "
+                "axis."
             )
         axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
         for axis, size in zip(axes, shape, strict=True):
             known, other = sizes.setdefault(axis, (size, name))
             if known != size:
                 raise ArgumentError(
-                    f"`dims` uses the axis name {axis} for {other} and {name}, but the sizes {known} and {size} "
-                    "differ: give the axes different names."
+                    f"`dims` uses the axis name {axis} in {other} and {name}, but with the sizes {known} and {size}. "
+                    "Give these axes different names."
                 )
             if axis in values:
                 raise ArgumentError(
-                    f"`{argument}` has a variable {axis}, which is also the name of an axis of {name}: rename one of "
+                    f"`{argument}` has a variable {axis}, but an axis of {name} has the same name. Rename one of "
                     "them."
                 )
     for axis, labels in (coords or {}).items():
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` must have one label per position of the axis {axis} of {name} (length {size}); "
-                f"got {len(labels)} labels."
+                f"`coords` has {len(labels)} labels for the axis {axis} of {name}, whose length is {size}. Give one "
+                "label per position."
             )
 
 
@@ -288,7 +289,8 @@ def array_of(name: str, value: Any, argument: str) -> np.ndarray:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(
-            f"The chains or draws of `{name}` in `{argument}` differ in shape: pass one array (chain, draw, ...)."
+            f"The arrays of the chains or draws of `{name}` in `{argument}` have different shapes. Give one array "
+            "(chain, draw, ...)."
         ) from error
     # Convert Python numbers with missing values, and bfloat16.
     if array.dtype.kind in "OV" or array.dtype == np.uint64:

@@ -442,7 +442,9 @@ def groups_of(
         stat = STATS.get(n, n.removesuffix("__"))
         stats[stat] = columns.pop(n).astype(TYPES.get(stat, np.float64))
     if not columns:
-        raise ArgumentError(f"`{argument}` has only statistics of the sampler: add a variable.")
+        raise ArgumentError(
+            f"`{argument}` contains only statistics of the sampler. Add a variable."
+        )
     draws = dataset_of(gathered(storable_names(columns, argument)), argument)
     numbers = {dim: np.arange(n) for dim, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=True)}
     groups = {schema.POSTERIOR: draws.assign_coords(numbers)}

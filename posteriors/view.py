@@ -130,7 +130,7 @@ class View:
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
             raise ArgumentError(
-                f"`{self.argument}` has no group `posterior` (its groups: {there}): pass the whole tree that an "
+                f"`{self.argument}` has no group `posterior` (its groups: {there}). Give the whole tree that an "
                 "inference method returned."
             )
         dataset = with_numbers(dataset)
@@ -213,8 +213,8 @@ class View:
         """Raise `ArgumentError` for a point estimate."""
         if self.is_point_estimate:
             raise ArgumentError(
-                f"`{self.argument}` is a point estimate (method optimize), so its spread and convergence cannot be "
-                "assessed. Sample the model with nuts, or use laplace for a Gaussian around the estimate."
+                f"`{self.argument}` is a point estimate (method optimize), so it has no spread, and convergence "
+                "cannot be judged. Sample the model with nuts, or use laplace for a Gaussian around the estimate."
             )
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
@@ -225,8 +225,8 @@ class View:
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
-                f"`{self.argument}` has {due[0]} chain(s) of {due[1]} draws, but its sampler statistic "
-                f"`{name}` has the shape {values.shape}: use another copy, or delete the statistic."
+                f"The sampler statistic `{name}` of `{self.argument}` has shape {values.shape}, but there are "
+                f"{due[0]} chain(s) of {due[1]} draws. Use another copy, or delete the statistic."
             )
         return values
 
@@ -304,8 +304,8 @@ class View:
             return read(self.tree.attrs)
         except ValueError as error:
             raise ArgumentError(
-                f"The attribute '{name}' of `{self.argument}` cannot be read: got {str(self.attribute(name))[:60]!r}. "
-                "Delete the attribute, or use the posterior as originally written."
+                f"The attribute '{name}' of `{self.argument}` cannot be read: {str(self.attribute(name))[:60]!r}. "
+                "Delete the attribute, or use the posterior as it was written."
             ) from error
 
     @cached_property

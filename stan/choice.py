@@ -184,5 +184,5 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
     if lacks := missing():
         if not found.installed:
             raise CmdStanNotFound(f"{found.reason}.")
-        raise CmdStanNotFound(f"{found.reason}, so the program needs CmdStan. {lacks}")
+        raise CmdStanNotFound(f"The program needs CmdStan, because {found.reason}. {lacks}")
     return Choice(CMDSTAN, f"{found.reason}; compiled with CmdStan.")

@@ -132,7 +132,7 @@ def check_declares(info: ProgramInfo, path: Path) -> None:
     """Reject a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
-            f"`path` is {shown(str(path))}, which declares no variables. Declare parameters or generated quantities."
+            f"The program {shown(str(path))} declares no variables. Declare parameters or generated quantities."
         )
 
 
@@ -352,6 +352,6 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
     if not (build / product.file).is_file():
         raise StanProgramError(
-            f"`make` compiled {shown(path.name)} without an error but wrote no file. Check the CmdStan directory "
+            f"`make` compiled {shown(path.name)} without an error, but wrote no file. Check the CmdStan directory "
             f"{product.home.path}."
         )

@@ -151,8 +151,8 @@ def _compiled() -> Path:
         tools = find_toolchain()
     except HomeBuildError as error:
         raise HomeBuildError(
-            f"onebasin calls Stan programs through {SOURCE.name}, but the compiled file {binary_file().name} is "
-            f"missing and cannot be built. {error}"
+            f"The compiled file {binary_file().name}, through which onebasin calls Stan programs, is missing and "
+            f"cannot be built. {error}"
         ) from None
     digest = hashlib.sha256(SOURCE.read_bytes())
     digest.update((include / "xla/ffi/api/c_api.h").read_bytes())

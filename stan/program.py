@@ -393,7 +393,7 @@ def _existing(path: str | Path) -> Path:
     path = Path(os.path.realpath(check_path("path", path)))  # It also accepts a loop of links.
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(
-            f"`path` is {path}, which is not an existing .stan file.{nearby(path)}"
+            f"`path` is {path}, but there is no .stan file of this name.{nearby(path)}"
         )
     return path
 

@@ -191,8 +191,8 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
         variable, colon, _ = name.partition(":")
         if colon:
             raise StanProgramError(
-                f"{program} declares the tuple {variable.partition('.')[0]}, but a posterior can store only arrays; "
-                "declare separate variables, or declare the tuple inside a local block."
+                f"{program} declares the tuple {variable.partition('.')[0]}, but a posterior can store only arrays. "
+                "Declare separate variables, or move the tuple into a local block."
             )
         plain[variable.partition(".")[0]] = None
     check_names(plain, dims=target.dims, argument=program)

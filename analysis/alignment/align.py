@@ -205,7 +205,7 @@ def align(
             theirs = getattr(earlier.rule, word) if earlier else ours
             if theirs != ours:
                 raise ArgumentError(
-                    f"`reference` is an alignment with {word}={theirs!r}, but `{word}` is {ours!r}: use the same "
+                    f"The alignment in `reference` used {word}={theirs!r}, but `{word}` is {ours!r}. Use the same "
                     "value."
                 )
         fixed = _reference_of(aim, features) if isinstance(aim, AlignmentTarget) else None
@@ -250,8 +250,8 @@ def _find(
     chains, draws = features.reader.lead
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
-            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws: give a pair "
-            "(chain, draw), both counted from 0."
+            f"`reference_draw` is {rule.reference_draw}, but the posterior has {chains} chains of {draws} draws. "
+            "Give a pair (chain, draw) within them, both counted from 0."
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
@@ -269,8 +269,8 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
             raise ArgumentError(
-                f"`reference` was computed with {there}, but `{features.reader.argument}` has {name} of shape "
-                f"{shape}. Give an alignment of the same model and symmetry."
+                f"The alignment in `reference` has {there}, but in `{features.reader.argument}` the shape of {name} "
+                f"is {shape}. Give an alignment of the same model and symmetry."
             )
     return aim.into(features.units)
 
@@ -317,14 +317,14 @@ def choose_inputs(
     model = view.network
     if model is None:
         raise ArgumentError(
-            f"`cost` is 'activations', but `{view.argument}` has no attribute `model` that describes a "
-            "network; use cost='weights'."
+            f"`cost` is 'activations', but `{view.argument}` is not the posterior of a network (its attribute "
+            "`model` describes none). Use cost='weights'."
         )
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
-            "`cost` is 'activations', which needs inputs: give `x` (obs, in), or a "
-            "posterior with inputs in the group `constant_data`."
+            "`cost` is 'activations', which needs inputs. Give `x` with shape (obs, in), or a posterior with inputs "
+            "in its group `constant_data`."
         )
     return model, check_inputs(x, model.network.in_dim)
 
@@ -338,8 +338,8 @@ def mean_of(
     for name, shape in own.reader.shapes.items():
         if shapes.get(name, shape) != shape:
             raise ArgumentError(
-                f"`{view.argument}` has {name} of shape {shapes[name]}, but in `{own.reader.argument}` its shape is "
-                f"{shape}; give a posterior of the same model."
+                f"The variable {name} has shape {shapes[name]} in `{view.argument}`, but shape {shape} in "
+                f"`{own.reader.argument}`. Give a posterior of the same model."
             )
     theirs = find(view).in_units(own.units)
     sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
@@ -373,18 +373,21 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
                 )
             raise ArgumentError(f"`posterior` cannot be aligned. {why}")
         if not resolved.blocks:
-            what = "no labels that switch: there is nothing to align"
+            what = "no labels that switch, so there may be nothing to align"
             if shown := resolved.candidates:
-                what = f"that components of {shown[0].word} change places and overlap, so alignment is uncertain"
+                what = (
+                    f"that components of {shown[0].word} change places but overlap, so that their alignment is "
+                    "uncertain"
+                )
                 if shown[0].turns:
-                    what = f"that components rotate: declare {shown[0].word!r} to align by varimax"
+                    what = f"that components rotate (declare {shown[0].word!r} to align them by varimax)"
             raise ArgumentError(
-                f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Declare the "
-                "interchangeable parameters, such as 'mu,sigma'."
+                "onebasin does not know which parameters are interchangeable: `symmetry` is not given, `posterior` "
+                f"declares none, and its draws show {what}. Declare these parameters, as in symmetry='mu,sigma'."
             )
     if not resolved.blocks:
         raise ArgumentError(
-            "`symmetry` has no blocks, so nothing can be aligned: give at least one block."
+            "`symmetry` has no blocks, so it moves nothing. Give at least one block."
         )
     return resolved
 

@@ -124,7 +124,7 @@ def transpositions_of(element: Element) -> Transpositions:
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ArgumentError(
-            "`element` contains no permutation: give an element of a symmetry that exchanges components."
+            "`element` permutes nothing. Give an element of a symmetry that exchanges components."
         )
     return Transpositions(layers)
 
@@ -177,7 +177,7 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     """
     if model.infers_noise:
         raise ArgumentError(
-            "`model` infers its noise sd, but its loss needs a fixed one: set `noise_sd` in the likelihood, for "
+            "`model` infers its noise sd, but the loss needs a fixed value. Set `noise_sd` in the likelihood, for "
             "example to the sd of the residuals."
         )
     import jax  # Imported late, because few callers need it.
@@ -334,7 +334,9 @@ def barriers(
     check_seed(seed)
     if isinstance(posterior, AlignedNetworks):
         if loss is None:
-            raise ArgumentError("`loss` is missing: give a function from networks to losses.")
+            raise ArgumentError(
+                "`loss` is missing. Give a function that maps a network to its loss."
+            )
         return _of_trees(posterior, loss, pairs, num_points, seed)
     view = as_view(posterior)
     model, unit, known = view.network, "nats an observation", None
@@ -342,16 +344,15 @@ def barriers(
         symmetry, unit, known = resolve(view).equal_modes, "", by_one(loss)
     elif model is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, so there is no default loss. Give `loss`, a "
-            "function that maps the variables of a draw to a number, or give a posterior whose attribute `model` "
-            "describes a network."
+            f"`{view.argument}` is not the posterior of a network, so it has no default loss. Give `loss`, a "
+            "function that maps the variables of one draw to a number."
         )
     else:
         symmetry = blocks_of(model.symmetry, Exchangeable)
     if not symmetry:
         raise ArgumentError(
             f"The parametrisation of `{view.argument}` fixes the order of the hidden units, so there is nothing to "
-            "match: give a posterior with free biases, or declare the symmetry."
+            "match. Give a posterior with free biases, or declare the symmetry."
         )
     chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
     there = [*({*model.network.shapes} & {*view.variables} if model else view.variables)]
@@ -427,13 +428,14 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
     assert model is not None
     if (x is None) != (y is None):
         raise ArgumentError(
-            "`x` and `y` must be given together: give both, or omit both to use the data stored in the posterior."
+            "`x` and `y` must be given together. Give both, or omit both to use the data that the posterior "
+            "contains."
         )
     x, y = (view.x, view.y) if x is None else (x, y)
     points = None if x is None else Points.of(model, x, y)
     if points is None or points.y is None:
         raise ArgumentError(
-            f"`{view.argument}` contains no data for computing the loss: give `x` and `y`."
+            f"The loss needs data, but `{view.argument}` contains none. Give `x` and `y`."
         )
     if model.infers_noise:  # Fix the noise at its posterior geometric mean.
         sigma = float(np.exp(np.log(view.values("sigma")).mean()))
@@ -445,7 +447,7 @@ def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarra
     chains, draws = view.num_chains, view.num_draws
     if chains * draws < 2:
         raise ArgumentError(
-            f"`{view.argument}` has only one draw, but a barrier needs at least two: sample longer."
+            f"`{view.argument}` has only one draw, but a barrier lies between two draws. Sample longer."
         )
     chosen = np.empty((pairs, 2, 2), np.int64)
     for pair in range(pairs):

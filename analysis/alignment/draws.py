@@ -68,7 +68,7 @@ class DrawReader:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
-                    f"`symmetry` moves {name}, but `{self.argument}` has only these variables: {there}. Declare the "
+                    f"`symmetry` moves {name}, but `{self.argument}` has only the variables {there}. Declare the "
                     f"symmetry of this model, or store {name} in the posterior."
                 )
         if self.variables and not self.total:
@@ -132,8 +132,9 @@ class DrawReader:
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
-                        f"`{self.argument}` has non-finite draws of {name} (as in chain {chain}, draw {draw}), so "
-                        "distances are not defined. Find out why the model produces them, or omit these draws."
+                        f"The draws of {name} in `{self.argument}` are not all finite (see chain {chain}, draw "
+                        f"{draw}), so no distances can be computed. Find out why the model produces such values, or "
+                        "omit these draws."
                     )
 
 

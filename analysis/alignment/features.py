@@ -218,9 +218,9 @@ class FeatureUnits:
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
-                    f"`scales[{name!r}]` is {scale:.3g}, but the spread of the draws is about {self.unit[name]:.3g}, "
-                    "so squared distances are too large or too small for double precision; give scales similar to the "
-                    "spread of the draws."
+                    f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by about {self.unit[name]:.3g}. With "
+                    "such a scale, squared distances overflow or underflow. Give a scale close to the spread of the "
+                    "draws."
                 )
         return {name: scale / self.unit[name] for name, scale in scales.items()}
 
@@ -307,8 +307,9 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"Components and draws of {name} in `{argument}` have values up to {largest:.3g}, but differ by only "
-                f"{self.size:.3g}, which is lost in rounding: subtract a common offset before storing the draws."
+                f"The values of {name} in `{argument}` are as large as {largest:.3g}, but its components and draws "
+                f"differ by only {self.size:.3g}, which is lost in rounding. Subtract a common offset before you "
+                "store the draws."
             )
 
 
@@ -540,6 +541,6 @@ def _layer_block(block: Block, network: Network) -> Exchangeable:
         if (layer.weight, 1) in block.moved:
             return Exchangeable({f"hidden{number}": 1}, flips=bool(block.flipped))
     raise ArgumentError(
-        f"`cost` is 'activations', but {block!r} does not permute the units of one hidden layer; "
-        "use cost='weights', or the network's own symmetry."
+        f"`cost` is 'activations', but {block!r} does not permute the units of one hidden layer. Use cost='weights', "
+        "or the network's own symmetry."
     )

@@ -63,7 +63,7 @@ class TreeLayout:
                 name = name.replace("/", ".").removesuffix(".value")
                 if name in places:
                     raise ArgumentError(
-                        f"`posterior` has a network with two arrays called {name}: rename one of them."
+                        f"A network in `posterior` has two arrays named {name}. Rename one of them."
                     )
                 places[name] = place
         return cls(structure, tuple(leaf for _, leaf in found), places)
@@ -211,14 +211,14 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     except TypeError as error:
         said = str(error).partition("\n")[0]
         raise ArgumentError(
-            f"JAX cannot trace `apply` ({said}): write `apply` with JAX operations, or give `symmetry`."
+            f"JAX cannot trace `apply` ({said}). Write `apply` with JAX operations, or give `symmetry`."
         ) from error
     symmetry = symmetry_of(found, shapes)
     if not symmetry:
         reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
         raise ArgumentError(
-            f"`apply` has no interchangeable units, so networks cannot be aligned. Fixed axes: {reasons}. If you know "
-            "a symmetry, declare it with `symmetry`."
+            "`apply` has no interchangeable units, so its networks cannot be aligned. Axes that cannot be permuted: "
+            f"{reasons}. If you know a symmetry, declare it with `symmetry`."
         )
     return symmetry
 
@@ -233,15 +233,17 @@ def align_trees(
 ) -> AlignedNetworks:
     """Align networks with `align`, to which the other arguments are already bound."""
     if len(networks) < 2:
-        raise ArgumentError("`posterior` has only one network: map at least two names to networks.")
+        raise ArgumentError(
+            "`posterior` has only one network. Give a mapping from names to at least two networks."
+        )
     layouts = {str(name): TreeLayout.of(tree) for name, tree in networks.items()}
     stacked = _stacked(layouts)
     first = next(iter(networks.values()))
     if symmetry is None:
         if apply is None:
             raise ArgumentError(
-                "`posterior` is a set of networks, whose symmetry is not stored. Declare it with `symmetry`, or give "
-                "example inputs `x` and a function `apply` that evaluates a network, such as apply=model.apply."
+                "`posterior` is a set of networks, which store no symmetry. Declare it with `symmetry`, or give "
+                "example inputs `x` and the function that evaluates a network, such as apply=model.apply."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})
@@ -282,8 +284,8 @@ def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -
         change = float(np.abs(after - before).max(initial=0.0))
         if not change <= allowed:
             raise ArgumentError(
-                f"`symmetry` does not hold: {block.describe()} change an output of the network by {change:.3g}. "
-                "Declare all arrays that move together."
+                f"The declared symmetry does not hold: {block.describe()} change an output of the network by "
+                f"{change:.3g}. Declare all arrays that move together."
             )
 
 
@@ -295,7 +297,7 @@ def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
             one, other = (None if array not in v else v[array].shape for v in (first, values))
             if one != other:
                 raise ArgumentError(
-                    f"`posterior` has networks with different architectures: {array} has "
-                    f"shape {one} in {start!r}, but {other} in {name!r}; give networks of one architecture."
+                    f"The networks in `posterior` have different architectures: {array} has shape {one} in "
+                    f"{start!r}, but {other} in {name!r}. Give networks of one architecture."
                 )
     return {n: np.stack([first[n], *(values[n] for _, values in others)]) for n in first}

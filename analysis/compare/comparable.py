@@ -60,8 +60,8 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         if unlike:
             fact = unlike[0]
             raise ArgumentError(
-                f"In `posteriors`, `{name}` has {fact} {theirs.get(fact) or 'none'}, but `{truth}` has "
-                f"{ours.get(fact) or 'none'}: give posteriors of the same network."
+                f"The networks in `posteriors` differ: `{name}` has {fact} {theirs.get(fact) or 'none'}, but "
+                f"`{truth}` has {ours.get(fact) or 'none'}. Give posteriors of the same network."
             )
         _check_data(name, view, truth, views[truth])
 
@@ -97,8 +97,8 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     if not names:
         held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
         raise ArgumentError(
-            f"`posteriors` share no variable of the same shape: {held}. Give posteriors of one model. "
-            "To compare different models, use `ob.compare_models` (`onebasin loo`)."
+            f"No variable has the same shape in all `posteriors`: {held}. Give posteriors of one model. To compare "
+            "different models, use `ob.compare_models` (`onebasin loo`)."
         )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
@@ -182,14 +182,14 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ArgumentError(
-                f"In `posteriors`, `{name}` was fitted to data named {', '.join(names[0])}, but `{truth}` to "
-                f"{', '.join(names[1])}: give posteriors of the same data."
+                f"The data of `posteriors` differ: those of `{name}` are named {', '.join(names[0])}, those of "
+                f"`{truth}` {', '.join(names[1])}. Give posteriors of the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
                 raise ArgumentError(
-                    f"In `posteriors`, `{name}` and `{truth}` were fitted to different values of {variable}: give "
-                    "posteriors of the same data."
+                    f"The data of `posteriors` differ: {variable} has other values in `{name}` than in `{truth}`. "
+                    "Give posteriors of the same data."
                 )
 
 
@@ -280,8 +280,8 @@ class CommonFrame:
         draws = _draws(view, tuple(self.shapes))
         if _places(draws) != self.places:
             raise ArgumentError(
-                f"`{view.argument}` and the truth are not finite in the same entries: compare "
-                "posteriors of the same model, or choose variables with `var_names`."
+                f"`{view.argument}` and the truth have non-finite values in different entries. Compare posteriors of "
+                "the same model, or choose variables with `var_names`."
             )
         kept = thin(draws, autocorrelated=not view.is_independent)
         still = np.isfinite(self.fixed)
@@ -299,14 +299,14 @@ class CommonFrame:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
             unlike += [f"also has {', '.join(extra)}"] if extra else []
             raise ArgumentError(
-                f"`{view.argument}` {' and '.join(unlike)}; the reference has {', '.join(self.shapes)}. "
-                "Give posteriors of the same model, or choose variables with `var_names`."
+                f"`{view.argument}` {' and '.join(unlike)}, but the reference has {', '.join(self.shapes)}. Give "
+                "posteriors of the same model, or choose variables with `var_names`."
             )
         for name, shape in self.shapes.items():
             if shapes[name] != shape:
                 raise ArgumentError(
-                    f"`{view.argument}` has {name} of shape {shapes[name]}, but the reference has shape {shape}: give "
-                    "posteriors of the same model."
+                    f"The variable {name} has shape {shapes[name]} in `{view.argument}`, but shape {shape} in the "
+                    "reference. Give posteriors of the same model."
                 )
 
 
@@ -333,8 +333,8 @@ def fit_frame(
     scale, fixed = np.concatenate(scales), np.concatenate(constants)
     if len(fixed) and np.isfinite(fixed).all():
         raise ArgumentError(
-            f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding error, so "
-            "there is nothing to compare. Give draws that vary, or subtract a common offset before storing them."
+            f"`{view.argument}` does not vary: all draws of {', '.join(shapes)} are equal up to rounding. Give a "
+            "posterior that varies. If a large constant hides the variation, subtract it before you store the draws."
         )
     places, chosen = _places(draws), var_names is not None
     return CommonFrame(blocks, shapes, chosen, places, scale, fixed, alignment, rest)
@@ -382,6 +382,6 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
         if broken:
             raise ArgumentError(
                 f"`{view.argument}` has {sum(broken.values())} value(s) of {variable.name} that are not finite, so "
-                "distances are not defined. Find out the cause, or choose other variables with `var_names`."
+                "no distances can be computed. Find out the cause, or choose other variables with `var_names`."
             )
     return refuse_broken(lay_out_columns(variables), view.argument)

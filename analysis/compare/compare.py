@@ -234,17 +234,18 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
-            f"`posteriors` has {len(posteriors)} entries, but a comparison needs at least "
-            "two: add another posterior, or name a reference with `truth`."
+            f"`posteriors` has {len(posteriors)} entries, but a comparison needs two. Add a posterior, or name a "
+            "reference with `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(
-            f"`truth` is {truth!r}, which is neither one of the posteriors nor a reference: choose one of the "
-            f"posteriors {', '.join(posteriors)}, or one of the references {', '.join(references.names())}."
+            f"`truth` is {truth!r}, which is neither a posterior nor a reference. Choose one of the posteriors "
+            f"({', '.join(posteriors)}) or of the references ({', '.join(references.names())})."
         )
     if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` has an entry named {BASELINE!r}, which is reserved for the baseline row: rename the entry."
+            f"`posteriors` has an entry named {BASELINE!r}, but this name is reserved for the baseline. Rename the "
+            "entry."
         )
 
 

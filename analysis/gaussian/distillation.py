@@ -177,13 +177,13 @@ def distil(
     model = view.network
     if model is None:
         raise ArgumentError(
-            "`posterior` is not the posterior of a network (its attribute `model` is empty), but only networks can "
-            "be distilled. For other models, use `ob.approximations.fit_gaussian`."
+            "`posterior` is not the posterior of a network, but only networks can be distilled. For other models, "
+            "use `ob.approximations.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(
-            f"`posterior` has the parametrisation {model.parametrisation.label!r} with constrained weights, which a "
-            "Gaussian cannot represent: distil a posterior with free weights and biases."
+            f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains weights, so no Gaussian "
+            "can represent them. Distil a posterior with free weights and biases."
         )
     rng = np.random.default_rng(seed)
     x, num = check_inputs(x, model.network.in_dim), settings.points
@@ -231,14 +231,13 @@ def _check_start(
     absent = [name for name in network.shapes if name not in start]
     if absent:
         raise ArgumentError(
-            f"`start` lacks {', '.join(absent)}; give an array for each of "
-            f"{', '.join(network.shapes)}."
+            f"`start` lacks the arrays {', '.join(absent)}. Give an array for each of {', '.join(network.shapes)}."
         )
     arrays = {name: np.asarray(start[name], np.float32) for name in network.shapes}
     for name, shape in network.shapes.items():
         if arrays[name].shape != shape:
             raise ArgumentError(
-                f"`start` has {name} of shape {arrays[name].shape}, but the network needs an array of shape {shape}."
+                f"The array {name} in `start` has shape {arrays[name].shape}, but the network needs shape {shape}."
             )
     return arrays
 
@@ -262,8 +261,8 @@ def _optimise(
         losses.append(float(loss))
         if not np.isfinite(losses[-1]):
             raise InferenceError(
-                f"The distillation failed: its loss is {losses[-1]} after {done + num} steps. Try a "
-                f"smaller `learning_rate` (now {settings.learning_rate:g})."
+                f"The distillation failed: its loss is {losses[-1]} after {done + num} steps. Use a smaller "
+                f"`learning_rate` than {settings.learning_rate:g}."
             )
         if progress:
             progress(done + num, total)

@@ -82,8 +82,8 @@ class VariableLayout:
         for variable in self.variables:
             if variable.name not in draws:
                 raise ArgumentError(
-                    f"`{argument}` lacks {variable.name}; its variables are: {', '.join(map(str, draws)) or 'none'}. "
-                    "Give draws of the fitted variables."
+                    f"`{argument}` lacks the variable {variable.name}, for which the Gaussian was fitted; it has "
+                    f"{', '.join(map(str, draws)) or 'none'}. Give draws of all fitted variables."
                 )
             values = draws[variable.name]
             if isinstance(values, xr.DataArray):
@@ -91,16 +91,16 @@ class VariableLayout:
             array = np.asarray(values, dtype=np.float64)
             if array.ndim < 2 or array.shape[2:] != variable.shape:
                 raise ArgumentError(
-                    f"`{argument}` has {variable.name} of shape {array.shape}, but the shape must be "
-                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])})."
+                    f"The variable {variable.name} in `{argument}` must have shape "
+                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}); got {array.shape}."
                 )
             columns.append(array.reshape(*array.shape[:2], variable.size))
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
-                f"Variables in `{argument}` have different numbers of chains or draws: "
-                f"{' and '.join(f'{chains} chain(s) of {draws} draws' for chains, draws in sorted(leads))}. "
-                "Give the same chains and draws for each variable."
+                f"The variables in `{argument}` have different numbers of chains or draws: "
+                f"{' and '.join((f'{chains} chain(s) of {draws} draws' for chains, draws in sorted(leads)))}. Give "
+                "the same chains and draws for each variable."
             )
         return np.concatenate(columns, axis=2)
 
@@ -148,8 +148,8 @@ def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
     """Put chain and draw in front. Reject an array without these axes or with a non-float type."""
     if array.dtype.kind in "biu":
         raise ArgumentError(
-            f"`{argument}` has {array.name} of type {array.dtype}, but a Gaussian needs floating-point numbers: "
-            "exclude the variable with `var_names`."
+            f"The variable {array.name} in `{argument}` has type {array.dtype}, but a Gaussian needs floating-point "
+            "numbers. Exclude this variable with `var_names`."
         )
     return checked(array, argument)
 
@@ -479,8 +479,8 @@ def fit_gaussian(
         fixed = [name for name in names if name in bound]
         if fixed:
             raise ArgumentError(
-                f"`posterior` uses the parametrisation {model.parametrisation.label}, in which {', '.join(fixed)} "
-                "have unit norm or an order, so a Gaussian cannot represent them. Sample the free parametrisation "
+                f"In `posterior`, {', '.join(fixed)} have unit norm or an order (parametrisation "
+                f"{model.parametrisation.label}), so no Gaussian can represent them. Sample the free parametrisation "
                 "and align the draws, or exclude these variables with `var_names`."
             )
         if model.infers_noise and "sigma" in names:
@@ -490,8 +490,8 @@ def fit_gaussian(
     num_draws = rows.shape[0] * rows.shape[1]
     if shrinkage is not None and covariance != "full":
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, but covariance={covariance!r} has no correlations: omit `shrinkage`, or "
-            "use covariance='full'."
+            f"`shrinkage` is {shrinkage!r}, but covariance={covariance!r} has no correlations to shrink. Omit "
+            "`shrinkage`, or use covariance='full'."
         )
     if shrinkage is not None and not 0 <= shrinkage <= 1:
         raise ArgumentError(
@@ -529,7 +529,7 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
     unknown = [name for name in names if name not in there]
     if unknown or (not names and argument == "var_names"):
         raise ArgumentError(
-            f"`{argument}` names {', '.join(unknown) or 'no variables'}; choose from {', '.join(there) or 'none'}."
+            f"`{argument}` names {', '.join(unknown) or 'no variables'}. Choose from {', '.join(there) or 'none'}."
         )
     return names
 
@@ -564,8 +564,8 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first "
-            f"such value is {names[param]} in chain {chain}, draw {draw}."
+            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first of "
+            f"them is {names[param]} in chain {chain}, draw {draw}."
         )
 
 
@@ -591,8 +591,8 @@ def shrunk(z: Samples, shrinkage: float) -> Matrix:
         least = 0.0
     if least**2 <= size * np.finfo(np.float64).eps:
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage:.3g}, which makes the covariance singular: the draws do not vary in some "
-            "direction. Use a larger value (at most 1) or more draws, or use `var_names` to exclude variables "
+            f"The covariance is singular with shrinkage={shrinkage:.3g}, because the draws do not vary in some "
+            "direction. Use more draws or a larger `shrinkage` (at most 1), or use `var_names` to exclude variables "
             "that are functions of others."
         )
     return found

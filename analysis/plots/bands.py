@@ -163,8 +163,8 @@ def truth_at(truth: Function, places: np.ndarray) -> Curve:
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
         raise ArgumentError(
-            f"`truth` returned an array of shape {values.shape} for {places.size} inputs of shape "
-            f"({places.size}, 1): it must return one value for each input."
+            f"`truth` must return one value for each input, but returned an array of shape {values.shape} for inputs "
+            f"of shape ({places.size}, 1)."
         )
     return Curve(places, values.ravel())
 
@@ -258,13 +258,13 @@ def plot_uncertainty(
             inputs = f"a network of {model.network.in_dim} inputs"
             of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
-                f"`{view.argument}` is the posterior of {of}, but bands can be plotted only for a regression "
-                "with one input: give the posterior of such a network."
+                f"`{view.argument}` is the posterior of {of}, but bands need a regression network with one input. "
+                "Give the posterior of such a network."
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
-                f"`output` is {output}, but the network has {model.network.out_dim} output(s): give an index of at "
-                f"least 0 and below {model.network.out_dim}."
+                f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0. Give "
+                "the number of one of them."
             )
     first = next(iter(views.values()))
     data = None

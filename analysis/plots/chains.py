@@ -143,7 +143,8 @@ def plot_ranks(
     quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
-            "`posterior` has only one chain, but ranks compare chains: use `ob.plot.traces`, or run more chains."
+            "`posterior` has only one chain, but ranks compare chains. Use `ob.plot.traces`, or sample with more "
+            "chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
     panels, x = {}, np.linspace(0, 1, 101)
@@ -187,7 +188,10 @@ def draw_traces(
 ) -> Picture:
     """Plot traces (left) and rank histograms (right), one row per quantity, with divergent draws marked."""
     if not quantities:
-        raise ArgumentError("`quantities` is empty: map at least one name to its draws.")
+        raise ArgumentError(
+            "`quantities` is empty. Give at least one quantity, as a mapping from its name to its "
+            "draws."
+        )
     rows = len(quantities)
     figure = new_figure(8.0, 1.55 * rows + 0.75)
     grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))
@@ -317,14 +321,14 @@ def plot_pair(
     """
     if len(entries) == 1:
         raise ArgumentError(
-            "`entries` has only one parameter: give at least two parameters, or none for the default."
+            "`entries` names only one parameter. Name at least two, or omit `entries`."
         )
     views = views_of(posteriors)
     if len(entries) == 2:
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several entries, but a matrix shows one posterior: give one posterior, or two "
+            "`posteriors` has several posteriors, but a matrix shows only one. Give one posterior, or name two "
             "parameters."
         )
     (view,) = views.values()
@@ -384,7 +388,7 @@ def _entry(view: View, entry: str) -> str:
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
         raise ArgumentError(
-            f"`{view.argument}` has no scalar parameter {entry!r}: choose a parameter, such as {known}."
+            f"`{view.argument}` has no scalar parameter {entry!r}. Choose a parameter such as {known}."
         )
     return entry
 

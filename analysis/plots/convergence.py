@@ -155,7 +155,9 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
         diagnosis = diagnose(view)
     table = diagnosis.shown[["rhat", "ess_bulk"]].dropna()
     if not len(table):
-        raise ArgumentError(f"`{view.argument}` has no parameter with an R-hat: run more chains.")
+        raise ArgumentError(
+            f"No parameter of `{view.argument}` has an R-hat. Sample with more chains."
+        )
     labelling = "aligned" if diagnosis.is_shown_aligned else ""
     limits = diagnosis.limits.rhat, diagnosis.min_ess
     worst = table.sort_values(["rhat", "ess_bulk"], ascending=[False, True])
@@ -232,7 +234,8 @@ def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> 
     energy = view.stat(schema.ENERGY)
     if energy is None or not np.isfinite(energy).all() or not np.ptp(energy):
         raise ArgumentError(
-            f"`{view.argument}` has no varying `energy` in `sample_stats`: sample with HMC or NUTS."
+            f"The sampler statistic `energy` of `{view.argument}` is missing, constant or not finite. Give a "
+            "posterior from HMC or NUTS."
         )
     limit = (diagnosis.limits if diagnosis else Limits()).bfmi
     told = energy_in_words(energy_bfmi(energy), limit)

@@ -108,7 +108,7 @@ def rows_of(
     wanted = [n for name in asked for n in [m for m in moved if name in (m, *of[m])] or [name]]
     if unknown := [name for name in wanted if name not in moved]:
         raise ArgumentError(
-            f"`var_names` contains `{unknown[0]}`, which the symmetry does not move: choose from {', '.join(moved)}."
+            f"`var_names` contains `{unknown[0]}`, which the symmetry does not move. Choose from {', '.join(moved)}."
         )
     found: dict[str, Row] = {}
     for number, block in enumerate(blocks):
@@ -336,8 +336,9 @@ def plot_labels(
     blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
         raise ArgumentError(
-            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no switching labels: "
-            "declare the interchangeable parameters, such as 'mu,sigma'."
+            f"onebasin does not know which labels to plot: `symmetry` is not given, `{view.argument}` declares none, "
+            "and labels do not switch in its draws. Declare the interchangeable parameters, as in "
+            "symmetry='mu,sigma'."
         )
     shapes = event_shapes(view.posterior, view.variables)
     for block in blocks:
@@ -420,8 +421,8 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
     if isinstance(posterior, Diagnosis):
         if posterior.aligned is None:
             raise ArgumentError(
-                "`posterior` is a diagnosis without aligned draws: give the posterior itself, and `symmetry` if the "
-                "posterior declares none."
+                "`posterior` is a diagnosis without aligned draws. Give the posterior itself, and `symmetry` if it "
+                "declares none."
             )
         return posterior.aligned.alignment
     return align(posterior, symmetry)

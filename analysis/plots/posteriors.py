@@ -46,7 +46,7 @@ def named(posteriors: Posteriors) -> dict[str, Posterior]:
         return {ALONE: posteriors}
     if not posteriors:
         raise ArgumentError(
-            "`posteriors` is empty: give a posterior, or several by name, such as {'NUTS': tree}."
+            "`posteriors` is empty. Give a posterior, or several by name, as in {'NUTS': tree}."
         )
     return {str(name): posterior for name, posterior in posteriors.items()}
 
@@ -265,8 +265,8 @@ def take_several(
         absent = [entry for entry in first.values if entry not in there.names]
         if absent:
             raise ArgumentError(
-                f"`{view.argument}` has no {absent[0]}: use `var_names` to choose parameters that "
-                "all posteriors have."
+                f"`{view.argument}` has no parameter {absent[0]}. Use `var_names` to choose parameters that all "
+                "posteriors have."
             )
         values = {n: there.of(n) for n in first.values}
         found[name] = Drawn(view, values, labelling, None, first.available)

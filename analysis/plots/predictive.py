@@ -202,8 +202,8 @@ def checks_of(view: View) -> list[PredictedAndObserved]:
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
         raise ArgumentError(
-            f"`{view.argument}` has no predicted data that match the observed data{reason}: store both, with "
-            "finite values and under the same name, in the groups `posterior_predictive` and `observed_data`."
+            f"`{view.argument}` has no predictions to compare with observed data{reason}. Store both under the same "
+            "name and with finite values, in the groups `posterior_predictive` and `observed_data`."
         )
     return found[:VARIABLES]
 
@@ -265,7 +265,7 @@ def plot_predictive(
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
         raise ArgumentError(
-            "`posteriors` has both networks and other models: plot them in separate figures."
+            "`posteriors` contains networks and other models. Plot them in separate figures."
         )
     model = first.network
     if model is None:
@@ -277,12 +277,14 @@ def plot_predictive(
     if x is None and y is not None:
         raise ArgumentError("`y` is given without `x`: give the inputs `x` as well.")
     if x is None and first.x is None:
-        raise ArgumentError(f"`{first.argument}` contains no inputs for predictions: give `x`.")
+        raise ArgumentError(
+            f"Predictions need inputs, but `{first.argument}` contains none. Give `x`."
+        )
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} output(s): give an index of at least 0 "
-            f"and below {model.network.out_dim}."
+            f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0. Give the "
+            "number of one of them."
         )
     if model.is_classifier:
         return _reliability(views, points)
@@ -293,8 +295,8 @@ def plot_predictive(
         return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
         raise ArgumentError(
-            f"`truth` can only be plotted over a single input, but the network has {model.network.in_dim} inputs: "
-            "omit `truth`."
+            f"`truth` can be plotted only for networks with one input, but this network has {model.network.in_dim}. "
+            "Omit `truth`."
         )
     return _intervals(views, points, output, seed)
 
@@ -322,7 +324,7 @@ def _bands(
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
         raise ArgumentError(
-            "`y` is missing, so there is nothing to compare predictions with: give the observed outputs."
+            "`y` is missing, so predictions cannot be compared with data. Give the observed outputs."
         )
     return points.y
 
@@ -506,13 +508,13 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, which is not the name of stored new data (stored: {', '.join(known) or 'none'}). Choose a "
+            f"`x` is {x!r}, but no stored new data have this name (stored: {', '.join(known) or 'none'}). Choose a "
             "stored name, or give the values as an array."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
         raise ArgumentError(
-            f"`x` has {points.size} numbers for {size} predictions: give one number per prediction."
+            f"`x` has {points.size} values, but there are {size} predictions. Give one value per prediction."
         )
     return label, points.ravel().astype(float)
 
@@ -578,7 +580,7 @@ def loo_pits(
     absent = [f"`{name}`" for name, group in groups.items() if group is None]
     if absent:
         raise ArgumentError(
-            f"`{view.argument}` lacks the groups {', '.join(absent)}: store these groups in it."
+            f"`{view.argument}` lacks the groups {', '.join(absent)}. Store them in the posterior."
         )
     held = [dict(group.data_vars) for group in groups.values() if group is not None]
     names = [str(name) for name in held[0] if all(name in each for each in held)]
@@ -587,8 +589,8 @@ def loo_pits(
     same = [n for n in names if held[0][n].shape == held[1][n].shape][:VARIABLES]
     if not same:
         raise ArgumentError(
-            f"`{view.argument}` has no variable with both predictions and a log likelihood for the same draws "
-            "and observations: store both under the same name, for all draws."
+            f"No variable of `{view.argument}` has both predictions and a log likelihood for the same draws and "
+            "observations. Store both under the same name, for all draws."
         )
     draws = {name: view.posterior[name] for name in list(view.variables)[:1]}
     sizes = held[0][same[0]].sizes

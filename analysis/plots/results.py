@@ -114,13 +114,13 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     unknown = [name for name in measures or () if name not in known]
     if unknown:
         raise ArgumentError(
-            f"`measures` contains {unknown[0]!r}, which is not in the comparison: choose from {', '.join(known)}."
+            f"`measures` contains {unknown[0]!r}, but the comparison has only {', '.join(known)}. Choose from these."
         )
     default = (name for name in _DEFAULT[comparison.kind] if name in known)
     chosen = list(dict.fromkeys(measures or default))
     if not chosen:
         raise ArgumentError(
-            "`comparison` has no numbers to plot: call `compare` with weights=True, or with `x` and `y`."
+            "`comparison` has no measures to plot. Call `compare` with weights=True, or with `x` and `y`."
         )
     rows = [str(name) for name in table.index if name != BASELINE]
     figure = _draw(table[chosen], rows, comparison.truth)
@@ -318,7 +318,7 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
     if unknown or not chosen:
         asked = repr(unknown[0]) if unknown else "nothing"
         raise ArgumentError(
-            f"`quantities` contains {asked}, but must name quantities of the calibration: "
+            f"`quantities` contains {asked}, which is not a quantity of the calibration. Choose from "
             f"{', '.join(calibration.names)}."
         )
     band = calibration.band()

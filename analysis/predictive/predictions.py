@@ -91,12 +91,12 @@ class Predicted:
 
 
 def network_of(
-    view: View, *, otherwise: str = "give the posterior of a `BayesianNetwork`"
+    view: View, *, otherwise: str = "Give the posterior of a `BayesianNetwork`"
 ) -> BayesianNetwork:
     """Return the network of a posterior. `otherwise` says what to do if there is none."""
     if view.network is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, but this function needs one: {otherwise}."
+            f"`{view.argument}` is not the posterior of a network, but this function needs one. {otherwise}."
         )
     return view.network
 
@@ -106,7 +106,7 @@ def inputs_of(view: View, x: Any) -> Any:
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
-            f"`x` is missing, and `{view.argument}` contains no inputs; give an array of shape (obs, in)."
+            f"`x` is missing, and `{view.argument}` contains no inputs. Give an array of shape (obs, in)."
         )
     return x
 
@@ -131,7 +131,7 @@ def predict_points(
         return _classes(model, draws, points)
     if model.infers_noise and "sigma" not in draws:
         raise ArgumentError(
-            f"`posterior` has no draws of sigma, which its network infers, but only of {', '.join(draws)}: give the "
+            f"`posterior` has no draws of sigma, which its network infers, but only of {', '.join(draws)}. Give the "
             "whole posterior."
         )
     rng = np.random.default_rng(seed)
@@ -244,7 +244,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     view = as_view(posterior)
     model = network_of(
         view,
-        otherwise="summarise your own generated quantities with `diagnose(posterior, var_names=...)`",
+        otherwise="Summarise your own generated quantities with `diagnose(posterior, var_names=...)`",
     )
     x = inputs_of(view, x)
     draws = {name: view.values(name) for name in view.variables}

@@ -179,25 +179,26 @@ def score_predictions(
     draws, y = as_numbers("draws", draws), as_numbers("y", y)
     if draws.ndim != 4 or not draws.size:
         raise ArgumentError(
-            f"`draws` has shape {draws.shape}, but must be an array (chain, draw, obs, out) with at least one entry."
+            "`draws` must be an array of shape (chain, draw, obs, out) with at least one entry; got shape "
+            f"{draws.shape}."
         )
     if y.shape != draws.shape[2:]:
         raise ArgumentError(
-            f"`y` has shape {y.shape}, but must have the shape (obs, out) of `draws`, {draws.shape[2:]}. "
-            "Give a single output as a column, `y[:, None]`."
+            f"`y` must have the shape (obs, out) of `draws`, {draws.shape[2:]}; got {y.shape}. Give a single output "
+            "as a column, `y[:, None]`."
         )
     num_draws, num_obs = draws.shape[0] * draws.shape[1], draws.shape[2]
     if log_likelihood is not None and np.shape(log_likelihood)[2:] != (num_obs,):
         raise ArgumentError(
-            f"`log_likelihood` has shape {np.shape(log_likelihood)}, but must have the shape (chain, "
-            f"draw, {num_obs}), with one value per draw and observation."
+            f"`log_likelihood` must have shape (chain, draw, {num_obs}), one value per draw and observation; got "
+            f"{np.shape(log_likelihood)}."
         )
     epistemic = aleatoric = None
     if function is not None:
         function = as_numbers("function", function)
         if function.shape != draws.shape:
             raise ArgumentError(
-                f"`function` has shape {function.shape}, but must have the same shape as `draws`, {draws.shape}."
+                f"`function` must have the shape of `draws`, {draws.shape}; got {function.shape}."
             )
         epistemic = spread(function)
         aleatoric = float(np.sqrt(np.maximum(0.0, spread(draws) ** 2 - epistemic**2)))

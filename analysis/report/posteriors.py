@@ -69,10 +69,10 @@ def posterior_report(
     from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
 
     if not posteriors:
-        raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
+        raise ArgumentError("`posteriors` is empty. Give at least one posterior.")
     if truth is not None and truth not in posteriors:
         raise ArgumentError(
-            f"`truth` is {truth!r}, which is not one of the posteriors: choose one of {', '.join(posteriors)}."
+            f"`truth` is {truth!r}, but no posterior has this name. Choose one of {', '.join(posteriors)}."
         )
     options: dict[str, Any] = {"var_names": var_names, "symmetry": symmetry}
     options = {name: value for name, value in options.items() if value is not None}

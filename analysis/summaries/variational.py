@@ -307,8 +307,8 @@ def elbo(posterior: Posterior) -> Elbo:
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit or not fit[schema.ELBO].size:
         raise ArgumentError(
-            f"`{view.argument}` has no ELBO in the group `variational`: give the result of `ob.advi` or "
-            "`ob.symmetrised_vi`. For other approximations, use `ob.diagnose`, which judges them by k-hat."
+            f"`{view.argument}` has no ELBO. Give the result of `ob.advi` or `ob.symmetrised_vi`. For other "
+            "approximations, use `ob.diagnose`, which judges them by k-hat."
         )
     traced = "symmetrised_elbo" if "symmetrised_elbo" in fit else schema.ELBO
     iteration, trace = elbo_traces(fit, traced)

@@ -108,7 +108,8 @@ def succeeded[T](key: str, found: T | Exception) -> T:
     """Return the result of a task; raise `TaskError` if every attempt failed."""
     if isinstance(found, Exception):
         raise TaskError(
-            f"{key} failed: {error_in_words(found)}. Give each worker more memory, or fewer threads."
+            f"{key} failed: {error_in_words(found)}. If memory ran out, give each worker more memory or fewer "
+            "threads."
         ) from found
     return found
 
@@ -124,8 +125,9 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. From outside the function, use "
-            "only arrays and numbers. Inside it, open the files, sockets and compiled libraries that it needs."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. Functions may use arrays and "
+            "numbers that were defined outside them. They must open files and sockets, and load compiled libraries, "
+            "themselves."
         ) from error
     finally:
         for module in own:
@@ -218,8 +220,8 @@ def _on_cluster(
                 raise TaskDied("its workers were killed, perhaps because memory ran out") from error
             except CancelledError:
                 raise TaskError(
-                    "The Dask scheduler was lost: its process or the network went down. Start the scheduler "
-                    "again, and repeat the run."
+                    "The connection to the Dask scheduler was lost, because its process or the network went down. "
+                    "Start the scheduler again, and repeat the run."
                 ) from None
             except OnebasinError:
                 raise

@@ -184,7 +184,8 @@ def calibrate(
     asked = method_of(method) if isinstance(method, str) else method
     if not first.parameters:
         raise ArgumentError(
-            "`family` has no parameters. Give a model that samples parameters as well as the observed data."
+            "`family` has no parameters to calibrate. Give a model that draws parameters as well as the observed "
+            "data."
         )
     like = target_of(looked_at, first)
     way = way_of(looked_at, asked, engine, like)
@@ -252,12 +253,12 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             if name not in own:
                 known = ", ".join(own) or "no parameters"
                 raise ArgumentError(
-                    f"`simulate` returns the parameter {name}, but the posterior has {known}. Use the same parameter "
-                    "names in `simulate` as in the program."
+                    f"`simulate` returns the parameter {name}, but the posterior has {known}. Use the program's "
+                    "names in `simulate`."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
                 raise ArgumentError(
-                    f"`simulate` must return {name} with shape {shape}, as in the posterior draws; got shape "
+                    f"`simulate` must return {name} with the shape of the posterior's draws, {shape}; got "
                     f"{truth.shape}."
                 )
         flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
@@ -483,8 +484,8 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(value) for name, value in each.items()}
         if shapes != first:
             raise ArgumentError(
-                f"`simulate` returned data of shapes {first} and then {shapes}, but a family with a `model` must "
-                "always return the same shapes. Omit `model`, or simulate data of the same size every time."
+                "A family with a `model` must always simulate data of the same shapes, but `simulate` returned "
+                f"{first} and then {shapes}. Omit `model`, or simulate data of one size."
             )
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 

@@ -82,7 +82,9 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
     try:
         values = {n: np.asarray(value, np.float64) for n, value in parameters.items()}
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{simulator} must return numeric parameters.") from error
+        raise ArgumentTypeError(
+            f"{simulator} must return parameters that are numbers or arrays of numbers."
+        ) from error
     rng = np.random.default_rng(of_ranks)
     return Simulation(number, values, data, int(parent.generate_state(1)[0]), rng)
 
@@ -385,8 +387,8 @@ class _PriorPredictive:
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
-                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (sites "
-                    f"drawn: {there}). Name a site that the model draws, or map {argument} to its site."
+                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None. It "
+                    f"draws the sites {there}. Name one of these, or map {argument} to its site."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
@@ -447,8 +449,8 @@ def _named(name: str, found: Any, points: int) -> Numbers:
     numbers = np.asarray(found, dtype=np.float64)
     if numbers.shape[:1] != (points,):
         raise ArgumentError(
-            f"The function {name!r} in `quantities` returned an array of shape {numbers.shape} for {points} points. "
-            "The first axis of the array must have one entry per point."
+            f"The function {name!r} in `quantities` must return an array with one entry per point on its first axis; "
+            f"got shape {numbers.shape} for {points} points."
         )
     if numbers.ndim == 1:
         return {name: numbers}

@@ -318,7 +318,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         has = f" (it has {brings})" if brings else ""
         use = " or ".join(able)
         raise ArgumentError(
-            f"`engine` is {engine!r}, which does not support {method.name}{has}. Use engine={use} or another method."
+            f"`engine` is {engine!r}, which cannot run {method.name}{has}. Use engine={use} or another method."
         )
     definition = definition_of(target, engine)
     there = _has(target, definition)

@@ -87,8 +87,8 @@ def log_density(
             points = dotted(points)
         if absent := [name for name in names if name not in points]:
             raise ArgumentError(
-                f"`points` lack {', '.join(f'`{name}`' for name in absent)}, but must contain every parameter of the "
-                f"target: {', '.join(names)}."
+                "`points` must contain every parameter of the target, but lacks "
+                f"{', '.join(f'`{name}`' for name in absent)}. Give values for {', '.join(names)}."
             )
         if isinstance(points, xr.Dataset):
             shape = {dim: points.sizes[dim] for dim in schema.SAMPLE_DIMS}
@@ -234,8 +234,8 @@ def generated_quantities(
         array = held[name].transpose(*schema.SAMPLE_DIMS, ...).values
         if array.shape[2:] != shape:
             raise ArgumentError(
-                f"`draws` contain {name} with shape {array.shape[2:]}, but the program declares shape {shape} for "
-                "these data. Give data that do not change the shapes of the parameters."
+                f"The draws of {name} in `draws` have shape {array.shape[2:]}, but with these data the program "
+                f"declares shape {shape}. Give data that do not change the shapes of the parameters."
             )
         values[name] = np.asarray(array, dtype=np.float64)
     points = library.unconstrain(library.pack(values))

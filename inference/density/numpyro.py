@@ -75,8 +75,8 @@ class _Dotted(Messenger):
             msg["name"] = dotted(name)
             if self.given.setdefault(msg["name"], name) != name:
                 raise ArgumentError(
-                    f"The model has two sites, {self.given[msg['name']]} and {name}, that would both be stored as "
-                    f"{msg['name']}, because slashes become dots. Rename one of the sites."
+                    f"The sites {self.given[msg['name']]} and {name} of the model would both be stored as "
+                    f"{msg['name']}, because slashes become dots. Rename one of them."
                 )
         if frames := msg.get("cond_indep_stack"):
             msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
@@ -135,7 +135,7 @@ def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
         if site["type"] == "plate" and len(site["value"]) != site["args"][0]:
             part, rows = len(site["value"]), site["args"][0]
             raise ArgumentError(
-                f"`target` {target.name!r} selects {part} of {rows} rows of plate {name} at random "
+                f"`target` {target.name!r} uses only {part} of {rows} rows of plate {name} at a time "
                 "(`subsample_size`), but a posterior needs all rows. Omit `subsample_size`."
             )
 
@@ -216,13 +216,13 @@ class NumpyroDensity(Coordinates):
             support = site["support"]
             if support.is_discrete:
                 raise ArgumentError(
-                    f"`target` {target.name!r} has the discrete variable {name}, but inference needs gradients. Sum "
-                    "over the values of the variable in the model (`numpyro.factor`)."
+                    f"The variable {name} of `target` {target.name!r} is discrete, but inference needs gradients. "
+                    "Sum over its values in the model (`numpyro.factor`)."
                 )
             if isinstance(_innermost(site["fn"]), Delta):
                 raise ArgumentError(
-                    f"`target` {target.name!r} has the variable {name} with a Delta distribution, which has no "
-                    "density. Define the variable with `numpyro.deterministic` instead."
+                    f"The variable {name} of `target` {target.name!r} has a Delta distribution, which has no "
+                    "density. Define this variable with `numpyro.deterministic` instead."
                 )
             charts[name] = Bijection(support, np.shape(site["value"]))
             # Follow NumPyro's rule for bounds that may depend on other variables.
@@ -230,7 +230,7 @@ class NumpyroDensity(Coordinates):
             replayed |= not all(isinstance(bound, int | float) for bound in bounds)
         if not charts:
             raise ArgumentError(
-                f"`target` {target.name!r} has a NumPyro model without variables, so there is nothing to infer. Give "
+                f"The NumPyro model of `target` {target.name!r} has no variables, so there is nothing to infer. Give "
                 "a model with at least one unobserved variable."
             )
         stored = {
@@ -247,8 +247,8 @@ class NumpyroDensity(Coordinates):
         density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
         if keys.asked and density._changes_with_keys:
             raise ArgumentError(
-                f"`target` {target.name!r} uses `numpyro.prng_key` to draw random numbers that change the log "
-                "density. Draw these numbers with `numpyro.sample`, or outside the model."
+                f"The log density of `target` {target.name!r} depends on random numbers from `numpyro.prng_key`. "
+                "Draw them with `numpyro.sample`, or outside the model."
             )
         return density
 
@@ -312,8 +312,8 @@ class NumpyroDensity(Coordinates):
         """Return the log likelihood of all data, one term per observed site."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` is given, but {self.target.name!r} is not a network. For other models, onebasin does not "
-                "know which terms of the density belong to which observation. Use `rows=None` for all data."
+                "`rows` selects observations, but onebasin can separate the observations only of a network, and "
+                f"{self.target.name!r} is not a network. Use `rows=None` for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)
         return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
@@ -358,8 +358,8 @@ class NumpyroDensity(Coordinates):
             coordinates[name] = chart.inverse(value)
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
-                    f"`start` gives {name} a value that is not finite or lies outside the support ({chart.support}). "
-                    "Give a finite value inside the support. If the value is a mean of draws, project it onto the "
+                    f"The value of {name} in `start` is not finite or lies outside the support ({chart.support}). "
+                    "Give a finite value inside the support. A mean of draws may need to be projected onto the "
                     "support first."
                 )
         return self.ravel(coordinates)

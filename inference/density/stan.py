@@ -44,7 +44,8 @@ class StanDensity:
         points = self._points(values)
         if np.isnan(library.constrain(points)).any():
             raise StanRunError(
-                f"A point violates the constraints of {self.target.name!r}. Check the declarations in the Stan program."
+                f"A point violates the constraints of {self.target.name!r}. Check the constraints that the Stan "
+                "program declares."
             )
         rows = [
             library.constrain(point, generator=library.generator(seed), **everything)

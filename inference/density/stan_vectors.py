@@ -106,7 +106,7 @@ def check_double(array: jax.Array | None = None) -> None:
     """Reject single precision, because Stan computes only in double precision."""
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
         raise ArgumentTypeError(
-            "A Stan program's log density needs double precision, but JAX uses single precision here. Use "
+            "The log density of a Stan program needs double precision, but JAX uses single precision here. Use "
             "dtype='float64', or call jax.config.update('jax_enable_x64', True) before you create arrays."
         )
 
@@ -146,7 +146,7 @@ class StanVectors(Coordinates):
         check_double()
         if jax.default_backend() != "cpu":
             raise ArgumentError(
-                f"`target` {target.name!r} is a Stan program, which needs a CPU, but JAX uses "
+                f"`target` {target.name!r} is a Stan program, which runs only on a CPU, but JAX uses "
                 f"{jax.default_backend()!r}. Set the environment variable JAX_PLATFORMS to cpu."
             )
         library = open_library(program, progress=progress)
@@ -154,7 +154,7 @@ class StanVectors(Coordinates):
         shapes = library.variables()
         if not library.dim:
             raise ArgumentError(
-                f"`target` {target.name!r} has a Stan program without parameters, so there is nothing to infer. Give "
+                f"The Stan program of `target` {target.name!r} has no parameters, so there is nothing to infer. Give "
                 "a program with at least one parameter."
             )
         calls = StanCalls(library)
@@ -204,8 +204,8 @@ class StanVectors(Coordinates):
         """Return the log density as one term."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` is given, but {self.target.name!r} is a Stan program, which does not separate its density by "
-                "observation. Use `rows=None` for all data."
+                f"`rows` selects observations, but the density of the Stan program {self.target.name!r} cannot be "
+                "separated by observation. Use `rows=None` for all data."
             )
         return self.log_density(vector)[None]
 
@@ -230,8 +230,8 @@ class StanVectors(Coordinates):
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():
             raise ArgumentError(
-                "`start` has a value that is not finite or violates its constraint in the program. Give finite values "
-                "that satisfy the constraints. If a value is a mean of draws, project it onto its constraint first."
+                "A value in `start` is not finite or violates its constraint in the program. Give finite values "
+                "that satisfy the constraints. A mean of draws may need to be projected onto its constraint first."
             )
         return vector
 

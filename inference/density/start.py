@@ -47,6 +47,6 @@ def shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:
     values = np.asarray(start, np.float64)
     if values.shape != shape:
         raise ArgumentError(
-            f"`start` has {name} with shape {values.shape}, but the target needs shape {shape}."
+            f"The value of {name} in `start` has shape {values.shape}, but the target needs shape {shape}."
         )
     return values

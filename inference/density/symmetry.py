@@ -106,8 +106,8 @@ def spread_draws(
     absent = [name for name in names if name not in held]
     if absent:
         raise ArgumentError(
-            f"`draws` must contain {', '.join(absent)}, which the target's density needs. The draws contain only "
-            f"{', '.join(map(str, held.data_vars))}."
+            f"The target's density needs {', '.join(absent)}, but `draws` contains only "
+            f"{', '.join(map(str, held.data_vars))}. Give draws of all parameters."
         )
     arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
     chains, draws = next(iter(arrays.values())).shape[:2]
@@ -318,8 +318,8 @@ def hold(
     for block in blocks:
         if all(name in density.derived for name in block.variables):
             raise ArgumentError(
-                f"`symmetry` moves only derived quantities ({', '.join(block.variables)}). Also declare how the "
-                f"parameters move ({', '.join(values)})."
+                f"`symmetry` moves only {', '.join(block.variables)}, which are computed from parameters. Also "
+                f"declare how the parameters move ({', '.join(values)})."
             )
         # Leave out quantities that could not be computed.
         rest = block.restricted(name for name in block.variables if name not in derived.missing)
@@ -348,8 +348,8 @@ def hold(
                 moving, by = f"{moving} moves points out of the support or", f"{found.largest}"
             change = f"{moving} changes the log {what} by {by} at {at}"
             raise SymmetryError(
-                f"`symmetry` of {target.name!r} does not hold: {change}. Declare all variables that move together, or "
-                "remove this block.",
+                f"The declared symmetry of {target.name!r} does not hold: {change}. Declare all variables that move "
+                "together, or remove this block.",
                 found.largest,
                 change,
             )
@@ -393,10 +393,10 @@ def _of_derived(
             random.append(name)
         elif name in block.variables:
             others = ", ".join(n for n in block.variables if n != name)
-            change = f"{name} does not move with {others} as declared, but differs by {difference:.3g} at {at}"
+            change = f"{name} does not move with {others} as declared: it is off by {difference:.3g} at {at}"
             raise SymmetryError(
-                f"`symmetry` of {target.name!r} does not hold: {change}. Declare the axis along which this quantity "
-                "has one entry per component, or remove the quantity from the symmetry.",
+                f"The declared symmetry of {target.name!r} does not hold: {change}. Declare the axis along which "
+                "this quantity has one entry per component, or remove the quantity from the symmetry.",
                 difference,
                 change,
             )

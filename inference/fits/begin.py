@@ -54,8 +54,8 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
     """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record the decision."""
     if job.engine not in DEFINED:
         raise ArgumentError(
-            f"`init` is 'fit', which sets a metric, but engine={job.engine!r} does not accept one. Use "
-            "engine='numpyro' or 'stanli'."
+            f"`init` is 'fit', which sets a metric, but engine={job.engine!r} cannot use one. Use engine='numpyro' "
+            "or engine='stanli'."
         )
     with precision("float64"):
         counted = CountedDensity.of(job.target, job.bars.say)

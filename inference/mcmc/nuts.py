@@ -74,8 +74,8 @@ class Chains(Method):
 
         if self.threads_per_chain > 1 and job.engine != CMDSTAN.name:
             raise ArgumentError(
-                f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} runs each chain in one "
-                "thread. Use engine='cmdstan' with a program that has `reduce_sum`, or threads_per_chain=1."
+                f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} uses one thread per "
+                "chain. Use threads_per_chain=1, or engine='cmdstan' with a program that calls `reduce_sum`."
             )
         if job.given is None and (job.start is not None or job.adapt_from is not None):
             job = replace(job, given=found_at(GIVEN)(job))

@@ -125,13 +125,13 @@ class Start:
         chains, size = np.shape(self.positions)
         if not np.isfinite(self.positions).all():
             raise ArgumentError(
-                "`positions` must be finite. Give finite coordinates for every chain."
+                "`positions` has values that are not finite. Give finite coordinates for every chain."
             )
         if (metric := self.inverse_metric) is not None:
             if np.shape(metric) not in ((chains, size), (chains, size, size)):
                 raise ArgumentError(
-                    f"`inverse_metric` has shape {np.shape(metric)}. For {chains} chains and {size} coordinates, its "
-                    f"shape must be {(chains, size)} or {(chains, size, size)}."
+                    f"`inverse_metric` must have shape {(chains, size)} or {(chains, size, size)}, for {chains} "
+                    f"chains and {size} coordinates; got {np.shape(metric)}."
                 )
             scales = metric if np.ndim(metric) == 2 else np.diagonal(metric, axis1=1, axis2=2)
             if not (np.isfinite(metric).all() and (scales > 0).all()):
@@ -143,7 +143,9 @@ class Start:
                 f"`step_size` must be a positive number for each of {chains} chains; got {steps!r}."
             )
         if self.warmup == 0 and steps is None:
-            raise ArgumentError("`warmup` is 0, so no step size is adapted. Give a `step_size`.")
+            raise ArgumentError(
+                "`warmup` is 0, so the sampler cannot adapt its step size. Give `step_size`."
+            )
 
     def settle(self, settings: Any, engine: str) -> Any:
         """Return the settings of a run that begins at this start."""
@@ -223,7 +225,8 @@ def start_of(job: Job[Any]) -> Start:
                 given = [{n: v for n, v in values.items() if n in names} for values in given]
             if not all(given):
                 raise ArgumentError(
-                    f"`init` is a posterior without {', '.join(names)}. Give a posterior of {job.target.name!r}."
+                    f"The posterior in `init` lacks the variables {', '.join(names)}. Give a posterior of "
+                    f"{job.target.name!r}."
                 )
             random: list[Any] = [{}] * len(given)  # Random values for missing variables.
             if any(set(names) - set(values) for values in given):
@@ -239,8 +242,8 @@ def start_of(job: Job[Any]) -> Start:
                     raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
                 if not np.isfinite(density.log_density(vector)):
                     raise ArgumentError(
-                        f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
-                        "finite. Give values with a finite log density."
+                        f"The log density of {job.target.name!r} is not finite at the values that `init` gives chain "
+                        f"{number}. Give values with a finite log density."
                     )
                 found.append(np.asarray(vector))
             positions = np.stack(found)
@@ -283,7 +286,7 @@ class _Earlier:
         lacking = [name for name in density.names if name not in view.variables]
         if lacking:
             raise ArgumentError(
-                f"`adapt_from` lacks {', '.join(lacking)}. Give a posterior of {density.target.name!r}."
+                f"`adapt_from` lacks the variables {', '.join(lacking)}. Give a posterior of {density.target.name!r}."
             )
         stats = view.stat(schema.STEP_SIZE)
         step_size = None if stats is None else stats[:, -1]
@@ -341,8 +344,8 @@ class _Earlier:
 def _sized(metric: np.ndarray, density: Density) -> np.ndarray:
     if any(length != density.size for length in metric.shape[1:]):
         raise ArgumentError(
-            f"`adapt_from` has a metric for {metric.shape[-1]} coordinates, but {density.target.name!r} has "
-            f"{density.size} coordinates. Omit `adapt_from`. To pass only starting values, use `init`."
+            f"The metric in `adapt_from` is for {metric.shape[-1]} coordinates, but {density.target.name!r} has "
+            f"{density.size}. Omit `adapt_from`. To use only the starting values of the posterior, give it as `init`."
         )
     return metric
 
@@ -361,8 +364,8 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
         vectors = vectors[np.isfinite(vectors).all(axis=1)]
         if (count := len(vectors)) < 10:
             raise ArgumentError(
-                "`adapt_from` has fewer than 10 draws per chain, which is too few to estimate a metric. Give a "
-                "posterior with more draws."
+                "`adapt_from` has fewer than 10 draws per chain, too few to estimate a metric. Give a posterior "
+                "with more draws."
             )
         dense = shape == "dense"
         spread = np.atleast_2d(np.cov(vectors.T)) if dense else vectors.var(axis=0, ddof=1)

@@ -382,8 +382,8 @@ class Microcanonical:
     def __init__(self, density: Density, settings: Mclmc) -> None:
         if density.size < 2:
             raise ArgumentError(
-                f"`target` {density.target.name!r} has a single parameter, but microcanonical dynamics need at least "
-                "2. Use `nuts`."
+                f"`target` {density.target.name!r} has only one parameter, but microcanonical dynamics need two. Use "
+                "`nuts`."
             )
         self.density, self.settings = density, settings
         self.tuner = Tuner(settings, density.size)
@@ -443,8 +443,8 @@ class MclmcRunner(Runner):
                 np.isfinite(first.logdensity).all() and np.isfinite(first.logdensity_grad).all()
             ):
                 raise InferenceError(
-                    "While searching for a starting point, Adam reached a point where the log density of "
-                    f"{job.target.name!r} is not finite. Lower `learning_rate`, or set `start_steps` to 0."
+                    f"The search for a starting point reached a point where the log density of {job.target.name!r} "
+                    "is not finite. Lower `learning_rate`, or set `start_steps` to 0."
                 )
             self.like = jax.eval_shape(lambda: self.start(0))
             lowered = jax.jit(moves.advance(ROWS)).lower(self.like, 0, 1, 1)

@@ -271,8 +271,8 @@ def first_basins(
     if not finite.any():
         name = folding.density.target.name
         raise InferenceError(
-            f"All chains that started at optima of {name!r} reached points where the log density is not finite. Check "
-            "the data and the prior."
+            f"Every chain that started at an optimum of {name!r} reached a point where the log density is not "
+            "finite. Check the data and the prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
     agreeing = [

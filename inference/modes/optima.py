@@ -66,9 +66,9 @@ class Folding:
         layout = layout_of(target, progress)
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
-                f"`target` {target.name!r} declares a symmetry with {math.exp(layout.log_order):.3g} elements, and its "
-                "components share coordinates (for example along both axes of a matrix). For such symmetries, at most "
-                f"{ENUMERATED} elements are supported. Use `nuts`."
+                f"`target` {target.name!r} declares a symmetry with {math.exp(layout.log_order):.3g} elements, whose "
+                "blocks move the same coordinates (such as the rows and columns of one matrix). For such "
+                f"symmetries, onebasin supports at most {ENUMERATED} elements. Use `nuts`."
             )
         return cls(layout.density, layout)
 

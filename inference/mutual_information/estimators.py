@@ -199,7 +199,7 @@ def check_size(num_parts: int) -> None:
     """Reject matrices that are too large."""
     if num_parts > MAX_PARTS:
         raise ArgumentError(
-            f"The exact permanent is limited to {MAX_PARTS} components, but the symmetry has {num_parts}. Use "
+            f"The symmetry has {num_parts} components, but the exact permanent supports at most {MAX_PARTS}. Use "
             "mutual_information='fractional'."
         )
 

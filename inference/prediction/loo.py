@@ -109,9 +109,9 @@ def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
     ):
         return
     raise ArgumentError(
-        f"`model` gives a log likelihood of {ours.sum():.6g} for the {ours.size} observations at the first draw, but "
-        f"the posterior has {theirs.sum():.6g} for {theirs.size}. Omit `model` to use the recorded log likelihoods, "
-        "or give the model and the data of this posterior."
+        f"`model` is not the model of this posterior: at the first draw, its log likelihood is {ours.sum():.6g} for "
+        f"{ours.size} observations, but the posterior has {theirs.sum():.6g} for {theirs.size}. Omit `model` to use "
+        "the stored log likelihoods, or give the model and the data of this posterior."
     )
 
 

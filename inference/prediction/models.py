@@ -45,8 +45,8 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     if view.network is not None:
         if view.x is None or view.y is None:
             raise ArgumentError(
-                f"`{view.argument}` comes from a network but does not contain the network's data. Give the result of "
-                "`BayesianNetwork.condition(x, y)` as `model`."
+                f"`{view.argument}` is the posterior of a network, but does not contain the network's data. Give the "
+                "result of `BayesianNetwork.condition(x, y)` as `model`."
             )
         return view.network.condition(view.x, view.y)
     if schema.stan_program_of(view.tree.attrs):
@@ -86,8 +86,8 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
     lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
     if lacking and len(lacking) > len(observed - set(data)):
         raise ArgumentError(
-            f"`model` needs {', '.join(lacking)}, which the posterior does not contain. Give `ob.numpyro_model(model, "
-            "data)` as `model`."
+            f"`model` needs the arguments {', '.join(lacking)}, which the posterior does not contain. Give "
+            "`ob.numpyro_model(model, data)` as `model`."
         )
     return numpyro_model(model, data | dict.fromkeys(lacking))
 
@@ -102,8 +102,8 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
     if isinstance(new_data, Mapping):
         return dict(new_data)
     raise ArgumentTypeError(
-        f"`new_data` must be a JSON file or a mapping from names to values; got {type(new_data).__name__}. An array "
-        "of inputs requires a posterior with a recorded network. For other draws of a network, use "
+        f"`new_data` must be a JSON file or a mapping from names to values; got {type(new_data).__name__}. Only the "
+        "posterior of a recorded network accepts an array of inputs. For other draws of a network, use "
         "`ob.networks.predict(model, draws, x)`."
     )
 
@@ -113,7 +113,7 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:
         raise ModelDataError(
-            f"`new_data` cannot be passed to the model of {target.name!r}, which takes no arguments. Give `model` as "
+            f"`new_data` is given, but the model {target.name!r} takes no arguments. Give `model` as "
             "`ob.numpyro_model(function, data)`."
         )
     seen = observed.values()

@@ -58,8 +58,8 @@ def numpyro_predictions(
             due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
             if due != given:
                 raise ArgumentError(
-                    f"`posterior` has {name} with shape {given} per draw, but the model has shape {due} with "
-                    "`new_data`. Give data that do not change the shapes of variables."
+                    f"The variable {name} has shape {given} per draw in `posterior`, but shape {due} in the model "
+                    "with `new_data`. Give data that do not change the shapes of variables."
                 )
         drawn = [
             name
@@ -69,8 +69,8 @@ def numpyro_predictions(
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
             raise ArgumentError(
-                f"`posterior` lacks {', '.join(lost)}, but must contain every variable of the model {target.name}. "
-                "Give a posterior of this model."
+                f"`posterior` lacks the variables {', '.join(lost)} of the model {target.name}. Give a posterior of "
+                "this model."
             )
         values = {name: draws[name] for name in latent}
         keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))
@@ -93,8 +93,8 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
             found = _all_draws(target, numbers, seen, keys_for(Purpose.PRIOR, seed, 1), free)
         except NotImplementedError as error:
             raise ArgumentError(
-                f"`target` {target.name!r} has a prior that cannot be sampled ({reason(error)}). Give every variable "
-                "a proper prior."
+                f"The prior of `target` {target.name!r} cannot be sampled ({reason(error)}). Give every variable a "
+                "proper prior."
             ) from error
         dims = plate_dims(sites, target.dims)
     groups = ({n: v for n, v in found.items() if (n in seen) == of} for of in (False, True))
@@ -112,8 +112,8 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
         rest = [name for name in data if name not in new and name not in empty]
         as_is += f", and with {', '.join(rest)} unchanged" if rest else ""
         raise ModelDataError(
-            f"`new_data` do not fit the model {target.name}. With {', '.join(new) or 'no new data'}{as_is}, the model "
-            f"fails: {reason(error).rstrip('.')}."
+            f"`new_data` do not fit the model {target.name}: with {', '.join(new) or 'no new data'}{as_is}, it fails "
+            f"({reason(error).rstrip('.')}). Correct the data."
         ) from error
 
 

@@ -213,8 +213,8 @@ def predict(
         at = "these new data" if new else "the data of the run"
         raise ArgumentError(
             f"`model` {target.name!r} has nothing to predict for {at}: its observed data cannot be drawn again, and "
-            "no quantity depends on the data. Add the quantity of interest as a deterministic site "
-            "(`numpyro.deterministic`) or a generated quantity."
+            "no quantity depends on the data. Add the quantity that you need as a deterministic site "
+            "(`numpyro.deterministic`) or as a generated quantity."
         )
     return _as_predictions(view, *found, judged)
 
@@ -291,8 +291,8 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, which the program {target.name} does not declare as "
-            f"data. The program declares {', '.join(info.inputs) or 'no data'}."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the data of the program {target.name} are "
+            f"{', '.join(info.inputs) or 'none'}. Use these names."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -300,8 +300,8 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the program {target.name} (data left unchanged: {', '.join(rest) or 'none'}). The "
-            f"program rejects the data: {why}."
+            f"`new_data` do not fit the program {target.name}, which rejects them: {why}. Data that keep their "
+            f"values: {', '.join(rest) or 'none'}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}
@@ -329,8 +329,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, which the model {target.name} does not use as data. "
-            f"The model declares {', '.join(held) or 'nothing'} as `pm.Data`."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the data of the model {target.name} "
+            f"(`pm.Data`) are {', '.join(held) or 'none'}. Use these names."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]

@@ -117,7 +117,8 @@ def computed_terms(
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(
-            f"`posterior` lacks {', '.join(lost)}, which the model needs. Give a posterior of this model."
+            f"`posterior` lacks the variables {', '.join(lost)}, which the model needs. Give a posterior of this "
+            "model."
         )
     size = next(iter(draws[name] for name in terms.names)).shape[:2]
     flat = {name: draws[name].reshape(-1, *draws[name].shape[2:]) for name in terms.names}

@@ -130,12 +130,12 @@ def _numpyro(target: Target) -> Iterator[Any]:
         try:
             closed, results = jax.make_jaxpr(computed, return_shape=True)(like)
             if found := [name for name in FOREIGN if f" {name}[" in str(closed)]:
-                raise NoFingerprint(f"it computes outside JAX ({found[0]})")
+                raise NoFingerprint(f"the model calls code outside JAX ({found[0]})")
             program = jax.jit(partial(jax.core.eval_jaxpr, closed.jaxpr))
             traced = program.trace(closed.consts, *jax.tree.leaves(like))
             text = traced.lower(lowering_platforms=("cpu",)).as_text()
         except (TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError) as error:
-            raise NoFingerprint(f"JAX cannot trace it ({type(error).__name__})") from error
+            raise NoFingerprint(f"JAX cannot trace the model ({type(error).__name__})") from error
         yield [str(jax.tree.structure(tree)) for tree in (like, results)]
         yield hashlib.sha256(text.encode()).hexdigest()
         for value in closed.consts:
@@ -149,7 +149,7 @@ def _say(value: Any) -> Any:
         return type(value).__name__, as_dict(value)
     array = np.asarray(value)
     if array.dtype.hasobject:
-        raise NoFingerprint(f"it depends on the Python object {type(value).__name__}")
+        raise NoFingerprint(f"the model depends on the Python object {type(value).__name__}")
     content = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8))
     return array.dtype.str, array.shape, content.hexdigest()
 
@@ -187,15 +187,15 @@ def check_folder(folder: Path) -> None:
     """Reject a folder in which nothing can be saved, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
-            f"Chains cannot be saved in {folder}, because this path is not a folder. Choose another folder."
+            f"`checkpoint` is {folder}, which is not a folder. Choose another name."
         )
     for path in folder.glob("*"):
         if (_NAME.fullmatch(path.name) and not _is_ours(path)) or (
             _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
         ):
             raise InferenceError(
-                f"{path} would be replaced by a finished chain, but onebasin did not write this file. Move the file "
-                "to another folder."
+                f"The file {path} stands where a finished chain is to be saved, but onebasin did not write it. Move "
+                "the file to another folder."
             )
 
 

@@ -27,14 +27,14 @@ def initial_values(
     if isinstance(given, Sequence) and not isinstance(given, str):
         if len(given) != chains:
             raise ArgumentError(
-                f"`init` is a list of {len(given)} entries, but there are {chains} chains. Give one entry per chain."
+                f"`init` has {len(given)} entries, but there are {chains} chains. Give one entry per chain."
             )
         found = [_read(each) if isinstance(each, str | Path) else each for each in given]
         for each in found:
             if not isinstance(each, Mapping):
                 raise ArgumentError(
-                    f"`init` is a list with an entry of type {type(each).__name__}. For each chain, give a JSON file "
-                    "or a mapping from names to values."
+                    f"An entry of `init` is of type {type(each).__name__}. For each chain, give a JSON file or a "
+                    "mapping from names to values."
                 )
         return dotted(found), None
     view = as_view(given, "init")

@@ -356,12 +356,12 @@ def _check_arguments(
     """Reject arguments that a method does not support."""
     if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Omit `client` or "
+            f"`client` is given, but with `save_warmup` {method.name} runs only in this process. Omit `client` or "
             "`save_warmup`."
         )
     if client is not None and checkpoint is not None and not method.takes_client:
         raise ArgumentError(
-            f"`checkpoint` is given, but {method.name} on a `client` saves nothing before it ends. Omit `checkpoint` "
+            f"`checkpoint` is given, but on a `client` {method.name} saves nothing before it ends. Omit `checkpoint` "
             "or `client`."
         )
     if start is not None and not method.takes_start:

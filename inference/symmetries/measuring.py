@@ -422,8 +422,8 @@ def stan_searched(target: Target, progress: Callable[[str], None] | None = None)
     odd = next((name for name in names if name.endswith((".real", ".imag")) or ":" in name), "")
     if odd or sum(math.prod(shape) for shape in shapes.values()) != len(names):
         raise ArgumentError(
-            f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, which is complex or a "
-            "tuple. The symmetry search supports only real parameters."
+            f"The parameter {odd.split('.')[0].split(':')[0]} of `target` {target.name!r} is complex or a tuple, but "
+            "the search for symmetries supports only real parameters. Declare the symmetry instead."
         )
 
     def constrain(vectors: np.ndarray) -> dict[str, np.ndarray]:

@@ -45,13 +45,13 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network. For other models, "
-            "onebasin does not know which terms of the density belong to which observation. Use batch_size=None."
+            f"`batch_size` is {batch_size}, but onebasin can draw batches only for a network, and {target.name!r} is "
+            "not a network. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations. Use a batch size of at most "
-            f"{num_obs}, or None for all observations."
+            f"`batch_size` is {batch_size}, but the target has only {num_obs} observations. Use a batch size of at "
+            f"most {num_obs}, or None for all observations."
         )
 
 
@@ -77,7 +77,8 @@ class Ensemble(Train, Method):
         """Reject targets that are not networks, and batches larger than the data."""
         if not target.is_network:
             raise ArgumentError(
-                f"`target` must be a network, but {target.name!r} is not. Give BayesianNetwork(...).condition(x, y)."
+                f"`target` must be a network with data, but {target.name!r} is not. Give the result of "
+                "`BayesianNetwork.condition(x, y)`."
             )
         check_batches(target, self.batch_size)
 

@@ -215,7 +215,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     known = tuple(block for block in declared if block is not None)
     if not known:
         raise ArgumentError(
-            f"`target` {target.name!r} declares no exchangeable components, so there is nothing to symmetrise. "
+            f"`target` {target.name!r} declares no interchangeable components, so there is nothing to symmetrise. "
             "Declare `symmetry`, for example (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
     group, plain = Group(known, shapes), plain_view(known, shapes)

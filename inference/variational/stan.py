@@ -110,8 +110,9 @@ def fit(job: Job[Advi]) -> Found:
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
                 tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
     raise AdviFailed(
-        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts (with different "
-        f"starting points and smaller values of eta). The last error was: {tried[-1]['error']}. Use `dadvi` or `nuts`.",
+        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts, which had different "
+        f"starting points and ever smaller values of eta. The last error was: {tried[-1]['error']}. Use `dadvi` or "
+        "`nuts`.",
         tried,
     )
 
@@ -120,8 +121,8 @@ def _check(settings: Advi) -> None:
     """Reject settings that Stan's algorithm does not support."""
     if settings.batch_size is not None:
         raise ArgumentError(
-            f"`batch_size` is {settings.batch_size}, but Stan's ADVI uses all data in every gradient. Use "
-            "engine='numpyro', or batch_size=None."
+            f"`batch_size` is {settings.batch_size}, but Stan's ADVI uses all data for every gradient. Use "
+            "batch_size=None, or engine='numpyro'."
         )
     if settings.tolerance == 0:
         raise ArgumentError(

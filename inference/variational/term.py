@@ -232,8 +232,8 @@ def check_permutations(name: str, permutations: int) -> None:
     """Reject InfoNCE with only the identity."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
-            f"`permutations` is {permutations}, but InfoNCE needs at least 2, because the bound is zero if the "
-            "identity is the only permutation."
+            f"`permutations` is {permutations}, but InfoNCE needs at least 2: with the identity alone, the bound is "
+            "zero."
         )
 
 
@@ -256,15 +256,13 @@ def fitted(
     check_count("fit", fit, least=0)
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
-        raise ArgumentError(
-            f"`fit` is {fit}, but the posterior has {fits} fit(s), numbered from 0."
-        )
+        raise ArgumentError(f"`fit` is {fit}, but the posterior has {fits} fit(s), counted from 0.")
     group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)
     if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
-            "`posterior` comes from `advi`, whose simplex coordinates do not move with the components. Give a "
-            "posterior from `symmetrised_vi`."
+            "`posterior` comes from `advi`, which gives simplexes coordinates that do not move with the components. "
+            "Give a posterior from `symmetrised_vi`."
         )
     family = MeanField(layout.density.size)
     if group.sizes["param"] != layout.density.size:
@@ -275,13 +273,13 @@ def fitted(
     if evaluation is not None:
         if schema.LOC_TRACE not in group:
             raise ArgumentError(
-                f"`evaluation` is {evaluation}, but the posterior has only the final parameters. Use `advi` with "
+                f"`evaluation` is {evaluation}, but the posterior stores only the final parameters. Use `advi` with "
                 "trace_parameters=True, or omit `evaluation`."
             )
         check_count("evaluation", evaluation, least=0)
         if evaluation >= (known := group.sizes["evaluation"]):
             raise ArgumentError(
-                f"`evaluation` is {evaluation}, but the trace has {known} evaluation(s), numbered from 0."
+                f"`evaluation` is {evaluation}, but the trace has {known} evaluation(s), counted from 0."
             )
         there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
         group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
@@ -440,9 +438,9 @@ def mixture_gap(
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
         if not layout.has_parts:
             raise ArgumentError(
-                "`posterior` has a symmetry that couples the components, so the layers have no separate terms. For "
-                "bounds on the total, read `information_lower` and `information_upper` in the group `variational` of "
-                "a fit of `symmetrised_vi`."
+                "The symmetry of `posterior` couples the components, so the layers have no separate terms. For "
+                "bounds on the total, use `symmetrised_vi` and read `information_lower` and `information_upper` in "
+                "the group `variational`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
         drawn = sample(family, p, key_draws, draws)

@@ -134,7 +134,7 @@ class Network(Brief):
             object.__setattr__(self, name, int(getattr(self, name)))
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
             raise ArgumentError(
-                "`hidden` must give the number of units of at least one hidden layer, such as (50,); got "
+                "`hidden` must be a tuple with the number of units of each hidden layer, such as (50,); got "
                 f"{self.hidden!r}."
             )
         for size in self.hidden:
@@ -152,7 +152,7 @@ class Network(Brief):
         if self.readout == "sum" and (self.skip is not None or self.widths[-1] != 1):
             several = f", heads={self.heads}" if self.heads != 1 else ""
             raise ArgumentError(
-                "`readout` is 'sum', which needs one output and no skip connections, but the network has "
+                "`readout` is 'sum', which requires one output and no skip connections, but the network has "
                 f"out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
             )
 

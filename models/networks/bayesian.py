@@ -83,8 +83,8 @@ class BayesianNetwork(Brief):
         heads = self.likelihood.heads
         if heads > 1 and self.network.readout == "sum":
             raise ArgumentError(
-                "`noise_sd` is 'predicted', but the network has readout='sum', which has no weights for the noise. "
-                "Use readout='linear', or noise_sd=None."
+                "`noise_sd` is 'predicted', but a network with readout='sum' has no weights that could predict the "
+                "noise. Use readout='linear', or noise_sd=None."
             )
         object.__setattr__(self, "network", replace(self.network, heads=heads))
         self.parametrisation.check(self.network)

@@ -94,7 +94,7 @@ class Gaussian(Brief):
             return output, self.noise_sd
         if sigma is None:
             raise ArgumentError(
-                "`sigma` is missing. This likelihood infers the noise, so give `sigma`."
+                "`sigma` is missing, but this likelihood infers the noise. Give the noise sd as `sigma`."
             )
         return output, sigma
 

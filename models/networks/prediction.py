@@ -109,8 +109,8 @@ def mean_and_sd(
     given = _posterior_of(draws)
     if "sigma" not in given:
         raise ArgumentError(
-            "`draws` must contain sigma, because the network infers its noise. The draws contain only "
-            f"{', '.join(map(str, given))}."
+            "The network infers its noise, so `draws` must contain sigma, but it contains only "
+            f"{', '.join(map(str, given))}. Give draws of all parameters."
         )
     return output, np.asarray(given["sigma"])[..., None, None]
 
@@ -125,17 +125,17 @@ def all_heads(
     absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}; got {', '.join(map(str, given)) or 'no variables'}. Give draws of "
-            "this network's parameters."
+            f"`draws` must contain {', '.join(absent)}, but it contains only "
+            f"{', '.join(map(str, given)) or 'no variables'}. Give draws of this network's parameters."
         )
     arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]
     for name, shape in network.shapes.items():
         if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
             raise ArgumentError(
-                f"`draws` contain {name} with shape {arrays[name].shape}, but the network needs shape "
-                f"({', '.join(['chain', 'draw', *map(str, shape)])}). All arrays must have the same numbers of chains "
-                "and draws."
+                f"The array {name} in `draws` has shape {arrays[name].shape}, but the network needs shape "
+                f"({', '.join(['chain', 'draw', *map(str, shape)])}). All arrays must have the same numbers of "
+                "chains and draws."
             )
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in arrays.items()}
     out = _predict(network, flat, x, batch_size)

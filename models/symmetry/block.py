@@ -430,7 +430,8 @@ class Block[P: Part](ABC):
     def elements(self, size: int) -> list[P]:
         """Return every part, beginning with the identity, if there are finitely many."""
         raise ArgumentError(
-            f"`{type(self).__name__}` has infinitely many elements. Draw some of them with `random`."
+            f"A `{type(self).__name__}` has infinitely many elements, so they cannot be listed. Draw some of them "
+            "with `random`."
         )
 
     def log_order(self, size: int) -> float:
@@ -464,7 +465,7 @@ class Block[P: Part](ABC):
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError(
-                "`symmetry` has a block without an axis. Name the axes that the block moves."
+                "`symmetry` has a block that moves no axis. Name the axes that it moves."
             )
         lengths = {}
         for name, places in self.axes.items():
@@ -476,19 +477,21 @@ class Block[P: Part](ABC):
                 said = place_in_words(place, name)
                 if part is None or int(part.positions.max()) >= max(shape[axis], 1):
                     raise ArgumentError(
-                        f"`symmetry` moves {said}, but the shape of {name} is {tuple(shape)}. Name an existing axis "
-                        "and existing positions."
+                        f"`symmetry` moves {said}, but the shape of {name} is {tuple(shape)}. Choose an axis and "
+                        "positions within this shape."
                     )
                 if any(other.axis == axis and not part.commutes(other) for other in own):
                     raise ArgumentError(
-                        f"`symmetry` has a block that moves positions of axis {axis} of {name} twice. Name each "
-                        "position once."
+                        f"`symmetry` has a block that moves the same positions of axis {axis} of {name} twice. Name "
+                        "each position once."
                     )
                 own.append(part)
                 lengths[said] = shape[axis] if place == axis else part.count
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{place} has length {length}" for place, length in lengths.items())
-            raise ArgumentError(f"`symmetry` must move axes of equal length together, but {each}.")
+            raise ArgumentError(
+                f"`symmetry` must move axes of equal length together, but {each}. Correct the axes."
+            )
 
     def check_names(self, shapes: Shapes) -> None:
         """Reject shapes that lack one of its variables."""

@@ -118,7 +118,7 @@ class Exchangeable(Permuting):
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
             raise ArgumentError(
-                f"`flips` names {', '.join(unknown)}, but must only name variables that move: {', '.join(self.axes)}."
+                f"`flips` names {', '.join(unknown)}, but can name only variables that move: {', '.join(self.axes)}."
             )
         twice = [name for name in self.complements if name in self.axes]
         if twice:
@@ -231,8 +231,8 @@ class Member(NamedTuple):
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
             raise ArgumentError(
-                f"`tuples` has the invalid member {text!r}. Write a variable such as mu1, or positions counted from "
-                "0, such as theta[2], A[0,1] or A[:,1]. Write -eta for a change of sign and 1-p for a complement."
+                f"`tuples` has the invalid member {text}. Write a variable such as mu1, or positions counted from 0, "
+                "such as theta[2], A[0,1] or A[:,1]. Write -eta for a change of sign, and 1-p for a complement."
             )
         index = tuple(slice(None) if p == ":" else int(p) for p in places if p)
         return cls(found["name"], index, found["sign"] or "")
@@ -314,7 +314,7 @@ class Counterparts(Permuting):
         check_names("complements", self.complements)
         if len({len(members) for members in self.tuples}) != 1:
             raise ArgumentError(
-                "`tuples` must have at least one tuple, and every tuple must have one member per component; got "
+                "`tuples` must have at least one tuple, and every tuple needs one member per component; got "
                 f"{self.tuples!r}."
             )
         if self.num_components < 2:
@@ -323,12 +323,12 @@ class Counterparts(Permuting):
         for name in (*self.along, *self.complements):
             if name in named:
                 raise ArgumentError(
-                    f"`tuples` names {name}, which the block already moves in another way. Name each variable once."
+                    f"`tuples` names {name}, which `along` or `complements` names too. Name it in only one of them."
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
-                f"`flips` names {next(iter(self.reflected))}, whose sign the exchange already changes. Remove this "
-                "name from `flips`."
+                f"`flips` names {next(iter(self.reflected))}, whose sign already changes in the exchange. Remove "
+                "this name from `flips`."
             )
 
     @property
@@ -372,7 +372,8 @@ class Counterparts(Permuting):
                 out[name] = module_of(pieces[0]).stack(pieces, axis=lead)
             elif any(there):
                 raise ArgumentError(
-                    f"`values` must contain all members of {name}, because the symmetry moves them together."
+                    f"The symmetry moves {' and '.join(member.name for member in own)} together, but `values` "
+                    "contains only some of them. Give all of them."
                 )
         return out
 
@@ -444,7 +445,7 @@ class Counterparts(Permuting):
             each = {np.empty(shapes[m.name])[m.at].shape for m in own}
             if len(each) > 1:
                 raise ArgumentError(
-                    f"`symmetry` exchanges the members of {name}, which must have equal shapes; got "
+                    f"`symmetry` exchanges the members of {name}, so they must have equal shapes; got "
                     f"{', '.join(map(str, sorted(each)))}."
                 )
             view[name] = (len(own), *each.pop())
@@ -461,8 +462,8 @@ class Counterparts(Permuting):
                     marks[member.name][member.at] += 1
                 except IndexError:
                     raise ArgumentError(
-                        f"`symmetry` moves {stacked}, but {member.name} has shape {tuple(shapes[member.name])}. Name "
-                        "existing positions, counted from 0."
+                        f"`symmetry` moves {stacked}, but {member.name} has shape {tuple(shapes[member.name])}. "
+                        "Choose positions within this shape, counted from 0."
                     ) from None
                 if marks[member.name].max(initial=0) > 1:
                     raise ArgumentError(

@@ -83,8 +83,8 @@ class Group:
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
-                f"`values` lacks {', '.join(absent)}, which the symmetry moves; got "
-                f"{', '.join(values) or 'no variables'}."
+                f"The symmetry moves {', '.join(absent)}, but `values` contains only "
+                f"{', '.join(values) or 'no variables'}. Give all variables that move."
             )
         out = dict(values)
         for place in self._in_turn():
@@ -112,8 +112,7 @@ class Group:
         """Yield every element, beginning with the identity; reject groups of more than 10 million elements."""
         if self.log_order > math.log(1e7):
             raise ArgumentError(
-                f"The group has exp({self.log_order:.4g}) elements, which are too many to list. Draw some of them "
-                "with `random`."
+                f"The group has exp({self.log_order}) elements, too many to list. Draw some of them with `random`."
             )
         yield from product(*(block.elements(size) for block, size in self._sized()))
 

@@ -195,13 +195,13 @@ class Rotation(Block[Rotated]):
         check_axes("axes", self.axes, several=True)
         if not self.axes:
             raise ArgumentError(
-                "`axes` is empty. Name the variables whose components rotate, beginning with the loadings, such as "
-                "{'load': 1}."
+                "`axes` is empty. Map each variable whose components rotate to its axis of components, with the "
+                "loadings first, as in {'load': 1, 'scores': 1}."
             )
         if len(axes_of(self.axes[self.loadings])) > 1:
             raise ArgumentError(
-                f"`axes` begins with {self.loadings}, which rotates along several axes. Name the loadings first, with "
-                "only one axis."
+                f"The first variable of `axes`, {self.loadings}, rotates along several axes, but it must be the "
+                "loadings, with only one axis. Name the loadings first."
             )
 
     @classmethod

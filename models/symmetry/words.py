@@ -99,8 +99,8 @@ def read(word: str) -> Block:
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
-            f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components. "
-            f"Give one variable for each component. {_SYNTAX}."
+            f"`exchangeable` has {word}, whose variables have {min(lengths)} and {max(lengths)} components. Give "
+            f"each component one entry of every variable. {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
@@ -141,8 +141,8 @@ def spell(block: Block) -> str:
         return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
         raise ArgumentError(
-            f"`block` is {block!r}, but `--exchangeable` supports only the blocks Exchangeable, Counterparts, "
-            "Complement and Flip."
+            f"`block` is {block!r}, but `--exchangeable` can declare only blocks of the types Exchangeable, "
+            "Counterparts, Complement and Flip."
         )
     members: tuple[str, ...] = ()
     whole = [n for n in block.flipped if n not in block.axes]

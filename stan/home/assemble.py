@@ -149,8 +149,9 @@ def check_home_path(path: Path, origin: str) -> None:
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
-            f"The path {str(path)!r} ({origin}) contains the character {odd!r}, which prevents make from compiling "
-            "programs. Set CMDSTAN or XDG_CACHE_HOME to a path of only letters, digits and . _ - + @."
+            f"make cannot compile programs in {str(path)!r} ({origin}), because the path, or the path that a link in "
+            f"it leads to, contains the character {odd!r}. Set CMDSTAN or XDG_CACHE_HOME to a path that contains "
+            "only letters, digits and / . _ - + @."
         )
 
 
@@ -275,7 +276,10 @@ def _first_words(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise HomeBuildError(f"`{' '.join(command)}` does not run: {error}.") from error
+        raise HomeBuildError(
+            f"`{' '.join(command)}` cannot be run: {error}. Install the program, or correct its "
+            "path."
+        ) from error
     return done.stdout
 
 

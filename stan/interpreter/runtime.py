@@ -220,8 +220,8 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
     """Reject a library with another layout: known defaults must be where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
-            f"stanli {found} has ABI {library.stanli_abi_version()}, but this version of onebasin needs ABI {ABI}. "
-            "Update both packages."
+            f"stanli {found} has the binary interface {library.stanli_abi_version()}, but this version of onebasin "
+            f"needs {ABI}. Update both packages."
         )
     for name, (layout, defaults) in OPTIONS.items():
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))
@@ -232,8 +232,8 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         as_known = (getattr(options, field) == value for field, value in defaults.items())
         if not untouched or not all(as_known):
             raise InterpreterMissing(
-                f"stanli {found} has a layout of its {name} options that this version of onebasin does not support. "
-                "Update both packages."
+                f"This version of onebasin does not know the layout of the {name} options of stanli {found}. Update "
+                "both packages."
             )
 
 
@@ -335,7 +335,8 @@ def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
         raise ProgramRefused(
-            f"stanli compiles to the form {head[:20]!r}, which onebasin does not support. Update both packages."
+            f"stanli compiles to the form {head[:20]!r}, but this version of onebasin does not support it. Update "
+            "both packages."
         )
     return base64.b64decode(body)
 

@@ -272,7 +272,7 @@ def opened(
     if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
             f"`--out` is {path}, which contains other files or a run with different settings. Choose another folder, "
-            f"or add --force to replace the results in {path}."
+            "or add --force to replace these results."
         )
     path.mkdir(parents=True, exist_ok=True)
     record = {
@@ -324,8 +324,8 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         why = run.record["cells"][broken[0]]["message"]
         raise StudyError(
-            f"{len(outcomes.paths)} cells have a posterior, but {broken[0]} failed{more}: {why}. "
-            f"{run.path / 'run.json'} has the traceback. Repeat the command to retry the failed cells."
+            f"{len(outcomes.paths)} cells have a posterior, but {broken[0]} failed{more}: {why}. See "
+            f"{run.path / 'run.json'} for the traceback. Repeat the command to run the failed cells again."
         )
     return frames
 
@@ -344,10 +344,13 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"`--show` finds no results in {path}. Run the study, or give the folder of a run with --out."
+            f"There are no results in {path} for `--show`. Run the study first, or use --out to name the folder of a "
+            "run."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
-        raise StudyError(f"`--show` reads {file}, whose checksum is wrong. Run the study again.")
+        raise StudyError(
+            f"The checksum of {file} is wrong, so `--show` cannot use it. Run the study again."
+        )
     if made["study"] != study:
         raise StudyError(
             f"`--out` is {path}, which contains a run of the study {made['study']}. Give the folder of a {study} run."

@@ -271,7 +271,7 @@ def test_a_wrong_symmetry_is_refused_before_the_run(case, monkeypatch):
     nothing_runs(monkeypatch)
     asked = case.method.name == "nuts"
     with pytest.raises(
-        ob.errors.SymmetryError, match=f"`symmetry` of '{wrong.name}' does not hold"
+        ob.errors.SymmetryError, match=f"declared symmetry of '{wrong.name}' does not hold"
     ):
         run(case, target=wrong, seed=1, check_symmetry=asked)
 
@@ -388,7 +388,7 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
         (
             ob.Nuts(),
             {"draws": 5},
-            r"`draws` is given in addition to Nuts\(\.\.\.\). Pass this setting to Nuts",
+            r"`draws` is given beside `method`\. Pass it as Nuts\(draws=\.\.\.\)",
         ),
         ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),

@@ -49,7 +49,7 @@ def test_it_is_sampled_and_judged_like_any_model():
         (gamma, None, "`parameters` is missing"),
         (gamma, {"scale": "positiv"}, "Use one of real"),
         (gamma, {"scale": 1.0}, "Use a name such as"),
-        (gamma, {"scale": ("simplex", ())}, "needs 1 or more axes"),
+        (gamma, {"scale": ("simplex", ())}, "needs at least 1 axes"),
         (gamma, {"scale": ("real", 0)}, "at least 1"),
         (lambda p: p["x"], {"x": ("real", 2)}, "a single number"),
         (lambda p: float(p["x"]), {"x": "real"}, "jax.numpy"),
@@ -132,8 +132,11 @@ def test_symmetry_is_held_against_the_density(run):
     [
         (["absent.py:model"], ["`absent.py:model`", "does not exist"]),
         (["my_model.py"], ["`my_model.py`", "my_model.py:model", "untaught"]),
-        (["my_model.py:modle"], ["`my_model.py:modle`", "not a function", "model, untaught"]),
-        (["my_model.py:answer"], ["not a function of my_model.py"]),
+        (
+            ["my_model.py:modle"],
+            ["`my_model.py:modle`", "has no function of this name", "model, untaught"],
+        ),
+        (["my_model.py:answer"], ["my_model.py has no function of this name"]),
         (["my_model.py:model"], ["y"]),
         (
             ["my_model.py:untaught", "y.json"],
@@ -162,7 +165,7 @@ def test_what_cannot_be_sampled_is_one_sentence(onebasin, model, words, said):
         ("import numpy\n\nx = jnp.zeros(3)\n", "bad.py:3: NameError: name 'jnp' is not defined."),
         ("def model(:\n    pass\n", "bad.py:1: SyntaxError: "),
         ("import no_such_package_here\n", "bad.py:1: ModuleNotFoundError: "),
-        ("raise SystemExit(3)\n", "ends the process when imported (exit code 3)"),
+        ("raise SystemExit(3)\n", "ends the process (exit code 3)"),
         ("import helper\n", "helper.py:2: ZeroDivisionError: division by zero."),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_home_whose_path_make_cannot_take_is_refused(name, pretended, tmp_path
     link.symlink_to(odd)
     for home in (odd, link):
         monkeypatch.setenv("CMDSTAN", str(home))
-        with pytest.raises(CmdStanNotFound, match="prevents make from compiling"):
+        with pytest.raises(CmdStanNotFound, match="make cannot compile programs in"):
             compile_program(write(tmp_path / "coin.stan"))
     monkeypatch.setenv("CMDSTAN", str(odd.rename(tmp_path / "Füße-数据_1.2+3@4")))
     assert compiled(write(tmp_path / "coin.stan")).is_file()

@@ -23,7 +23,9 @@ def mixture(rng) -> xr.Dataset:
 @pytest.mark.parametrize("max_bytes", [1, 2**28])
 def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
     mixture["sigma"][1, 3, 2] = value
-    with pytest.raises(ValueError, match=r"non-finite draws of sigma \(as in chain 1, draw 3\)"):
+    with pytest.raises(
+        ValueError, match=r"draws of sigma in `.*` are not all finite \(see chain 1, draw 3\)"
+    ):
         align(mixture, MIXTURE, max_bytes=max_bytes)
 
 

@@ -57,7 +57,7 @@ def test_loss_of_a_regression_needs_its_noise(rng):
     means = predict(model, {n: v[None] for n, v in weights.items()}, x)[0]
     wanted = -norm.logpdf(y, means, 0.5).sum(axis=-1).mean(axis=1)
     np.testing.assert_allclose(network_loss(model, x, y)(weights), wanted, rtol=1e-10)
-    with pytest.raises(ValueError, match="`model` infers its noise sd, but its loss needs"):
+    with pytest.raises(ValueError, match="`model` infers its noise sd, but the loss needs"):
         network_loss(BayesianNetwork(network, Gaussian()), x, y)
 
 

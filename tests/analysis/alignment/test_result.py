@@ -112,7 +112,9 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
 
 def test_an_alignment_of_other_things_is_refused(rng, values):
     first = align(dataset(values), MIXTURE)
-    with pytest.raises(ValueError, match="was computed with no tau, but `posterior` has tau"):
+    with pytest.raises(
+        ValueError, match="in `reference` has no tau, but in `posterior` the shape of tau"
+    ):
         align(dataset(values | {"tau": values["mu"]}), (Exchangeable({"tau": 0}),), reference=first)
     few = {name: v[..., :2] for name, v in values.items()}
     with pytest.raises(

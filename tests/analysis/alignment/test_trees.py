@@ -121,13 +121,13 @@ class Pair(NamedTuple):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (("a",), {}, "has only one network: map at least two names"),
+        (("a",), {}, "has only one network"),
         (
             ("a", "b"),
             {"symmetry": ("stem.kernel:3,stem.bias",)},
             "does not hold: permutations of stem.kernel, stem.bias",
         ),
-        (("a", "b"), {"symmetry": None, "apply": None}, "whose symmetry is not stored"),
+        (("a", "b"), {"symmetry": None, "apply": None}, "which store no symmetry"),
         (("a", "b"), {"cost": "activations"}, "`cost` and `scales` apply only to posteriors"),
         (
             ("a", "b", "small"),

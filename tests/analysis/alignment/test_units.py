@@ -66,9 +66,7 @@ def test_elements_are_the_same_far_from_zero(name, reference, offset, digits, rn
 @pytest.mark.parametrize("offset", [1e15, 1e17])
 def test_parts_that_are_lost_in_rounding_are_refused(offset, rng):
     values = rng.permuted(rng.normal(size=(2, 50, 5)) + 2 * np.arange(5), axis=2)
-    with pytest.raises(
-        ValueError, match=r"draws of mu in `posterior` .* lost in rounding: subtract"
-    ):
+    with pytest.raises(ValueError, match=r"values of mu in `posterior` .* lost in rounding"):
         align(dataset({"mu": values + offset}), (Exchangeable({"mu": 0}),))
 
 

@@ -146,7 +146,7 @@ def _compare(make_mcmc, posteriors, unit, offset):
 
 def test_spread_lost_in_rounding_is_refused_and_does_not_agree(make_mcmc, posteriors):
     with pytest.raises(
-        ValueError, match=r"truth.* does not vary: the draws of mu are the same up to rounding"
+        ValueError, match=r"truth.* does not vary: all draws of mu are equal up to rounding"
     ):
         _compare(make_mcmc, posteriors, 1.0, 1e17)
 

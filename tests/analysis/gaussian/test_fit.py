@@ -113,7 +113,7 @@ def test_aligned_draws_give_the_planted_gaussian_and_scrambled_ones_do_not(scram
         (Parametrisation(biases="ordered"), "ordered, in which b1 have", ["W1", "W2", "b2"]),
         (
             Parametrisation(weights="unit_vector", biases="ordered"),
-            r"in which W1, b1 have unit norm or an order",
+            r"W1, b1 have unit norm or an order",
             ["W2", "b2"],
         ),
     ],

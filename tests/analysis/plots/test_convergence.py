@@ -114,7 +114,7 @@ def test_energy_tells_e_bfmi(make_mcmc, rng):
     told = ob.plot.energy(tree).alt
     assert all(f"{value:.2f}" in told for value in found)
     assert "below 0.3 in chains 0, 1" in told
-    with pytest.raises(ValueError, match="no varying `energy`"):
+    with pytest.raises(ValueError, match="`energy` of `posterior` is missing, constant"):
         ob.plot.energy({"x": rng.normal(size=(2, 50))})
 
 
@@ -168,7 +168,7 @@ def test_a_matrix_has_logarithmic_axes_for_wide_scales_and_crosses_for_divergenc
     marks = grid[1, 0].lines[0].get_xdata()
     np.testing.assert_array_equal(np.sort(marks), np.sort(tau[diverging]))
     assert "10 of 200 draws diverged" in figure.alt
-    with pytest.raises(ValueError, match="`entries` has only one parameter"):
+    with pytest.raises(ValueError, match="`entries` names only one parameter"):
         ob.plot.pair(tree, "tau")
 
 

@@ -45,7 +45,9 @@ def test_plot_comparison_draws_the_measures_that_are_asked_for(comparison):
     (axes,) = figure.axes
     assert axes.get_xlabel() == "coverage of 95 % intervals"
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "o"] == [0.95]
-    with pytest.raises(ValueError, match=r"`measures` contains 'rmse'.*choose from mean_distance"):
+    with pytest.raises(
+        ValueError, match=r"`measures` contains 'rmse', but the comparison has only mean_distance"
+    ):
         ob.plot.comparison(comparison, measures=["rmse"])
 
 

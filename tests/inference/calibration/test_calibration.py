@@ -176,7 +176,7 @@ def test_data_whose_size_changes_are_refused_in_words():
 
     growing = replace(FAMILY, simulate=simulate)
     simulations = [simulated(growing, 1, number) for number in range(6)]
-    with pytest.raises(ValueError, match="`simulate` returned data of shapes"):
+    with pytest.raises(ValueError, match="`simulate` returned"):
         CompiledChains(growing, ob.Nuts(**FEW, warmup=20))(simulations)
 
 

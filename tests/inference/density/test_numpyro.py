@@ -71,7 +71,9 @@ def test_some_observations_of_a_network():
     rows = jnp.array([3, 1, 7])
     np.testing.assert_allclose(density.log_likelihood(vector, rows), whole[rows], rtol=1e-12)
     density = density_of(mixture())
-    with pytest.raises(ValueError, match="`rows` is given, but 'mixture' is not a network"):
+    with pytest.raises(
+        ValueError, match=r"`rows` selects observations, .* 'mixture' is not a network"
+    ):
         density.log_likelihood(jnp.zeros(density.size), jnp.array([0]))
 
 
@@ -122,7 +124,7 @@ def test_a_distribution_without_a_density_is_refused():
     def model() -> None:
         numpyro.sample("x", dist.Delta(jnp.zeros(2)).to_event(1))
 
-    with pytest.raises(ValueError, match="x with a Delta distribution, which has no density"):
+    with pytest.raises(ValueError, match=r"x of .* has a Delta distribution, which has no density"):
         density_of(Target(name="bad", numpyro_model=model))
 
 
@@ -168,7 +170,7 @@ def _random_mask() -> None:
     ("model", "said"),
     [
         (_some_rows, "selects 3 of 9 rows of plate rows at random .*Omit `subsample_size`"),
-        (_random_mask, "`numpyro.prng_key` to draw random numbers that change the log density"),
+        (_random_mask, "depends on random numbers from `numpyro.prng_key`"),
     ],
 )
 def test_a_density_that_changes_from_run_to_run_is_rejected(model, said):

@@ -232,7 +232,7 @@ def test_derived_quantities_that_are_declared_have_to_move_along():
     bad = Exchangeable({"mu": 0, "weighed": 0})
     with pytest.raises(SymmetryError, match="weighed does not move with mu as declared"):
         check_symmetry(target(bad, derived=derived))
-    with pytest.raises(ValueError, match=r"moves only derived quantities \(squares"):
+    with pytest.raises(ValueError, match=r"moves only squares"):
         check_symmetry(target(Exchangeable({"squares": 0}), derived=derived))
 
 
@@ -246,7 +246,7 @@ def test_stan_computes_derived_quantities_at_moved_points():
     assert check_symmetry(moved, engine="stanli").evidence.derived == ("precision",)
     blocks = (Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0}))
     signs = dataclasses.replace(plain, symmetry=blocks)
-    with pytest.raises(ValueError, match=r"moves only derived quantities \(precision"):
+    with pytest.raises(ValueError, match=r"moves only precision"):
         check_symmetry(signs, engine="stanli")
 
 

@@ -472,7 +472,5 @@ def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model, comes):
 
 
 def test_an_engine_without_a_metric_is_refused():
-    with pytest.raises(
-        ArgumentError, match=r"`init` is 'fit', .* engine='nutpie' does not accept one"
-    ):
+    with pytest.raises(ArgumentError, match=r"`init` is 'fit', .* engine='nutpie' cannot use one"):
         sampled(job(plain_normal, "nutpie"), lambda _: Found({}, {}))

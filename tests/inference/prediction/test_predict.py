@@ -143,17 +143,17 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ({"x": 1.0}, "numpyro", "`new_data` do not fit the model line. With x, without y"),
         ([1.0], "numpyro", "`new_data` must be a JSON file or a mapping"),
         ("no.json", "numpyro", "no.json, which does not exist"),
-        (
-            {"z": 1},
-            "stan",
-            "contains z, which the program .* does not declare as data. The program declares n, x, y",
-        ),
-        ({"n": 2}, "stan", r"unchanged: x, y\). .*: mismatch in dimension .*variable name=x"),
+        ({"z": 1}, "stan", "contains z, but the data of the program .* are n, x, y"),
+        ({"n": 2}, "stan", r"mismatch in dimension .*variable name=x.*keep their values: x, y"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
         ({"x": X}, None, r"does not record its model\. Give a NumPyro"),
-        ({"x": X}, "offset", "`model` needs rate, y, which the posterior does not contain"),
+        (
+            {"x": X},
+            "offset",
+            "`model` needs the arguments rate, y, which the posterior does not contain",
+        ),
         ({"x": X}, "number", "`model` must be a target, .*; got int"),
-        ({"x": X}, "bare", "the model of 'bare', which takes no arguments"),
+        ({"x": X}, "bare", "the model 'bare' takes no arguments"),
     ],
 )
 def test_data_and_models_that_do_not_fit_are_refused_in_a_sentence(draws, new, model, said):
@@ -431,9 +431,9 @@ def test_the_verdict_of_the_posterior_comes_first(run):
         (without_terms, None, "no group `log_likelihood`: `posterior` does not record its model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
-        (lambda run: run, "scaled", "`model` gives a log likelihood of"),
+        (lambda run: run, "scaled", "`model` is not the model of this posterior"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number per draw"),
-        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "all observations are masked"),
+        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "no observation is left"),
         (lambda run: run | {"log_likelihood": {"y": np.append(np.ones((2, 400, 3)), np.full((2, 400, 1), np.nan), 2)}},
          None, r"not finite in some draws for `y\[3\]`"),
         (

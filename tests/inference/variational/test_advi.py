@@ -192,7 +192,7 @@ def test_stan_starts_at_the_given_values():
 
 
 def test_start_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"`start` gives tau a value .* outside the support"):
+    with pytest.raises(ValueError, match=r"value of tau in `start` .* outside the support"):
         advi(known_target("numpyro"), start={"x": [1.0, 2.0], "tau": -1.0})
     with pytest.raises(
         ValueError, match=r"`start` lacks tau\. Give values for these variables only: x, tau"
@@ -204,7 +204,7 @@ def test_start_that_does_not_fit_is_refused():
 def test_batches_are_refused_where_they_cannot_be():
     few = Advi(batch_size=5)
     with pytest.raises(
-        ValueError, match=r"Stan's ADVI uses all data in every gradient\. Use engine"
+        ValueError, match=r"Stan's ADVI uses all data for every gradient\. Use batch_size=None"
     ):
         infer(linear_target(600), few, engine="cmdstan")
     with pytest.raises(ValueError, match=r"'known' is not a network.* Use batch_size=None"):

@@ -149,7 +149,7 @@ def test_layout_of_needs_a_symmetry_and_a_chart_that_keeps_parts_apart():
         numpyro.sample("mu", ordered)
 
     plain = Target("plain", numpyro_model=two_modes().numpyro_model)
-    with pytest.raises(ValueError, match="declares no exchangeable components"):
+    with pytest.raises(ValueError, match="declares no interchangeable components"):
         layout_of(plain)
     target = Target("ordered", numpyro_model=model, symmetry=(Exchangeable({"mu": 0}),))
     with pytest.raises(ValueError, match=r"does not exchange coordinates .*of mu"):

@@ -135,7 +135,7 @@ def test_skip_matrices_are_drawn_uniformly():
         ({"hidden": (3, 0)}, "`hidden` must be a whole number, at least 1; got 0"),
         (
             {"hidden": ()},
-            r"`hidden` must give the number of units of at least one hidden layer.*got \(\)",
+            r"`hidden` must be a tuple with the number of units of each hidden layer.*got \(\)",
         ),
         ({"skip_seed": -1}, "`skip_seed` must be a whole number, at least 0; got -1"),
         ({"activation": "rleu"}, f"'rleu'; choose one of {', '.join(ACTIVATIONS)}.*'relu'?"),

@@ -123,7 +123,7 @@ def test_what_jax_cannot_compute_is_refused():
 
     with pm.Model() as model:
         pm.Potential("own", -black_box(pm.Normal("x")))
-    with pytest.raises(ob.OnebasinError, match="cannot compile for JAX"):
+    with pytest.raises(ob.OnebasinError, match="cannot compile an operation of `model` for JAX"):
         ob.target(model)
 
 
@@ -154,7 +154,7 @@ def test_data_with_gaps_are_left_out_one_by_one_and_drawn_again():
     new = ob.predict(run, {"at": np.array([5.0, 10.0])}, model=target)
     assert new.intervals()["mean"].to_numpy() == pytest.approx([10, 20], rel=0.05)
     assert line["at"].get_value().shape == (16,), "the model keeps its data"
-    with pytest.raises(ob.OnebasinError, match=r"which the model .* does not use as data"):
+    with pytest.raises(ob.OnebasinError, match=r"but the data of the model"):
         ob.predict(run, {"x": x}, model=target)
 
 
@@ -164,5 +164,5 @@ def test_random_rows_are_refused():
     with pm.Model() as model:
         some = pm.Minibatch(np.zeros(20), batch_size=5)
         pm.Normal("y", pm.Normal("mu"), 1, observed=some, total_size=20)
-    with pytest.raises(ob.OnebasinError, match="random numbers in its log density"):
+    with pytest.raises(ob.OnebasinError, match="log density of `model` contains random numbers"):
         ob.target(model)
