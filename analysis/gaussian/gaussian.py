@@ -479,9 +479,9 @@ def fit_gaussian(
         fixed = [name for name in names if name in bound]
         if fixed:
             raise ArgumentError(
-                f"In `posterior`, {', '.join(fixed)} have unit norm or an order (parametrisation "
-                f"{model.parametrisation.label}), so no Gaussian can represent them. Sample the free parametrisation "
-                "and align the draws, or exclude these variables with `var_names`."
+                f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains {', '.join(fixed)} to "
+                "unit norm or an order, so no Gaussian can represent these variables. Sample the free parametrisation and align "
+                "the draws, or exclude the variables with `var_names`."
             )
         if model.infers_noise and "sigma" in names:
             positive = list(dict.fromkeys([*positive, "sigma"]))

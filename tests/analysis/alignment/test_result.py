@@ -118,6 +118,6 @@ def test_an_alignment_of_other_things_is_refused(rng, values):
         align(dataset(values | {"tau": values["mu"]}), (Exchangeable({"tau": 0}),), reference=first)
     few = {name: v[..., :2] for name, v in values.items()}
     with pytest.raises(
-        ValueError, match=r"computed with mu of shape \(3,\), but `posterior` has mu of"
+        ValueError, match=r"has mu of shape \(3,\), but in `posterior` the shape of mu is"
     ):
         align(dataset(few), MIXTURE, reference=first)

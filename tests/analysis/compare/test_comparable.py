@@ -91,7 +91,7 @@ def test_other_variables_and_shapes_are_refused(make_mcmc, rng):
         ValueError, match=r"`posterior` lacks noise, but the reference has mu, sigma"
     ):
         frame.align(make_mcmc(without))
-    with pytest.raises(ValueError, match=r"`posterior` also has tau;.*choose variables"):
+    with pytest.raises(ValueError, match=r"`posterior` also has tau, but .*choose variables"):
         frame.align(make_mcmc(values | {"tau": values["noise"]}))
     with pytest.raises(
         ValueError, match=r"noise has shape \(2,\) in `.*`, but shape \(\) in the reference"

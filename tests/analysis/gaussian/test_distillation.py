@@ -132,7 +132,7 @@ def test_constrained_networks_are_refused():
     tree = planted(BayesianNetwork(network, noise), scrambled=False)
     givens = BayesianNetwork(network, noise, parametrisation=Parametrisation("givens"))
     tree.attrs["model"] = givens.describe()
-    with pytest.raises(ValueError, match="parametrisation of `posterior` \(givens\) constrains"):
+    with pytest.raises(ValueError, match=r"parametrisation of `posterior` \(givens\) constrains"):
         distil(tree, np.zeros((3, 2)))
 
 

@@ -109,11 +109,11 @@ def test_aligned_draws_give_the_planted_gaussian_and_scrambled_ones_do_not(scram
 @pytest.mark.parametrize(
     ("parametrisation", "named", "free"),
     [
-        (Parametrisation(weights="givens"), "givens, in which W1 have", ["b1", "W2", "b2"]),
-        (Parametrisation(biases="ordered"), "ordered, in which b1 have", ["W1", "W2", "b2"]),
+        (Parametrisation(weights="givens"), r"\(givens\) constrains W1", ["b1", "W2", "b2"]),
+        (Parametrisation(biases="ordered"), r"\(ordered\) constrains b1", ["W1", "W2", "b2"]),
         (
             Parametrisation(weights="unit_vector", biases="ordered"),
-            r"W1, b1 have unit norm or an order",
+            r"constrains W1, b1 to unit norm or an order",
             ["W2", "b2"],
         ),
     ],

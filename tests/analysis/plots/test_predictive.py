@@ -172,7 +172,7 @@ def test_what_is_far_from_the_data_does_not_flatten_them():
 def test_a_posterior_without_data_needs_places(regression):
     bare = regression.copy()
     del bare["constant_data"]
-    with pytest.raises(ValueError, match="contains no inputs\. Give an array"):
+    with pytest.raises(ValueError, match=r"contains no inputs\. Give an array"):
         ob.plot.uncertainty(bare)
     figure = ob.plot.uncertainty(bare, x=[[0.0], [1.0]])
     assert "over all" in figure.alt
