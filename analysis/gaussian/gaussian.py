@@ -480,8 +480,8 @@ def fit_gaussian(
         if fixed:
             raise ArgumentError(
                 f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains {', '.join(fixed)} to "
-                "unit norm or an order, so no Gaussian can represent these variables. Sample the free parametrisation and align "
-                "the draws, or exclude the variables with `var_names`."
+                "unit norm or an order, so no Gaussian can represent these variables. Sample the free parametrisation "
+                "and align the draws, or exclude the variables with `var_names`."
             )
         if model.infers_noise and "sigma" in names:
             positive = list(dict.fromkeys([*positive, "sigma"]))
