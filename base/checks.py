@@ -168,9 +168,10 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
     bad = np.argwhere(~np.isfinite(value))
     if len(bad):
         row, column = (int(i) for i in bad[0])
+        place = f"row {row}, column {column}" if value.shape[1] > 1 else f"row {row}"
         raise ArgumentError(
-            f"`{argument}` has {len(bad)} value(s) that are not finite. The first is in row {row}, "
-            f"column {column} ({value[row, column]}). Remove or impute such values."
+            f"`{argument}` has {len(bad)} value(s) that are not finite, first in {place} ({value[row, column]}; "
+            "counted from 0). Remove or impute such values."
         )
 
 

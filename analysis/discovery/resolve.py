@@ -89,7 +89,10 @@ class DensityCheck:
         which = f"all {self.moved:,} moved draws"
         if self.compared < self.moved:
             which = f"all {self.compared:,} draws checked, of {self.moved:,} that moved"
-        return f"Alignment leaves the log density unchanged at {which}, up to rounding ({self.seconds:.2g} s)."
+        return (
+            f"Alignment leaves the log density unchanged at {which}, up to rounding (checked in "
+            f"{self.seconds:.2g} s)."
+        )
 
 
 def compare_densities(
