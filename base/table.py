@@ -130,8 +130,8 @@ class Table:
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
-                    f"A row of `rows` (the one that begins with {next(iter(row), None)!r}) has {len(row)} cells, but "
-                    f"there are {len(self.columns)} `columns`. Give one cell per column, and None for an empty cell."
+                    f"`rows` has a row with {len(row)} cells (the first is {next(iter(row), None)!r}), but there are "
+                    f"{len(self.columns)} `columns`. Give one cell per column, and None for an empty cell."
                 )
 
     @property

@@ -42,7 +42,8 @@ def dotted(named: Any) -> Any:
     for name, value in named.items():
         if (own := dotted(name)) in found:
             raise ArgumentError(
-                f"Two variables would both be named {own}, because a slash becomes a dot. Rename one of them."
+                f"Two variables would both be stored as {own}, because onebasin replaces slashes by dots. Rename one "
+                "of them."
             )
         found[own] = value
     return found

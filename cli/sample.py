@@ -76,8 +76,8 @@ def sample(
     definition = "stan" if file is None else "numpyro"
     if predictive_mb is not None and file is None:
         raise StudyError(
-            "`--predictive-mb` applies only to NumPyro models: omit it, since quantities of Stan programs are "
-            "stored in full."
+            "`--predictive-mb` applies only to NumPyro models; quantities of Stan programs are always stored in "
+            "full. Omit this option."
         )
     out = out or Path(f"{program.stem if file is None else file.name}.nc")
     adapt_from = given.pop("adapt_from", None)

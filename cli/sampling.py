@@ -141,16 +141,16 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
             if format_of(request.out, argument="--out") is not NETCDF:
                 name = request.out.name.split(".")[0] or "run"
                 raise StudyError(
-                    f"`--out` is {request.out}, but sampling writes NetCDF: name it {name}.nc, and convert it "
-                    "with `onebasin convert`."
+                    f"`--out` is {request.out}, but `sample` writes only NetCDF. Name the file {name}.nc, and "
+                    "convert it with `onebasin convert`."
                 )
             if there:
                 try:
                     tree = open_posterior(request.out, lazy=True)
                 except PosteriorFileError as error:
                     raise StudyError(
-                        f"`--out` is {request.out}, which this command wrote, but the file is damaged. Write it again "
-                        "with --force."
+                        f"`--out` is {request.out}, the damaged file of an earlier run of this command. Use --force "
+                        "to replace it."
                     ) from error
                 say(f"{request.out} already holds the result of this command")
             else:

@@ -84,11 +84,11 @@ def study(
     from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:
-        raise UsageError("`--workers` cannot be combined with --scheduler: give only one of them.")
+        raise UsageError("`--workers` cannot be combined with --scheduler. Give only one of them.")
     chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
         if record:
-            raise UsageError("`--show` runs nothing, so there is nothing to record: omit --record.")
+            raise UsageError("`--show` runs nothing, so there is nothing to record. Omit --record.")
         _, recorded = run.read_results(out or run.recorded(name, size), name)
         _write_findings(chosen, recorded, json=json)
         return

@@ -149,8 +149,8 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
     num_test = round(dataset.num_obs * test_fraction)
     if not 0 < num_test < dataset.num_obs:
         raise ArgumentError(
-            f"With `test_fraction` {test_fraction!r}, {num_test} of {dataset.num_obs} observations are test points. "
-            "Choose a fraction that leaves at least one observation in each part."
+            f"`test_fraction` is {test_fraction!r}, which puts {num_test} of {dataset.num_obs} observations into the "
+            "test part. Choose a fraction that leaves at least one observation in each part."
         )
     order = np.random.default_rng(seed).permutation(dataset.num_obs)
     test_rows, train_rows = np.sort(order[:num_test]), np.sort(order[num_test:])
@@ -191,8 +191,8 @@ class Standardiser:
         if constant.any():
             name = train.target_names[int(np.argmax(constant))]
             raise ArgumentError(
-                f"The output {name!r} is the same in all {train.num_obs} observations of `train`, so it cannot be "
-                "standardised. Use more observations, or do not standardise the data."
+                f"The output {name!r} of `train` has the same value in all {train.num_obs} observations, so it "
+                "cannot be standardised. Use more observations, or do not standardise the data."
             )
         y_mean, y_sd = _measure(train.y)
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd, task=train.task)
@@ -207,9 +207,9 @@ class Standardiser:
         fitted = self.task, self.x_sd.size, outputs
         if (found := (dataset.task, dataset.in_dim, dataset.out_dim)) != fitted:
             raise ArgumentError(
-                f"`dataset` does not match the standardiser: it is for {found[0]}, with {found[1]} input(s) and "
-                f"{found[2]} output(s), but the standardiser was fitted to data for {fitted[0]}, with {fitted[1]} "
-                f"input(s) and {fitted[2]} output(s). Fit a new standardiser."
+                f"`dataset` does not match the standardiser, which was fitted to data for {fitted[0]}, with "
+                f"{fitted[1]} input(s) and {fitted[2]} output(s). `dataset` is for {found[0]}, with {found[1]} "
+                f"input(s) and {found[2]} output(s). Fit a new standardiser."
             )
         regression = self.task == "regression"
         return replace(

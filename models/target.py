@@ -95,7 +95,8 @@ class Target(Shown):
             except TypeError:
                 raise ArgumentTypeError(
                     "The function given as `numpyro_model` must take no arguments. Use "
-                    "onebasin.numpyro_model(model, data), or wrap it, as in lambda: model(**data)."
+                    "onebasin.numpyro_model(model, data), or pass a function without arguments, as in lambda: "
+                    "model(**data)."
                 ) from None
             except ValueError:  # Some built-in callables have no signature.
                 pass

@@ -105,7 +105,8 @@ def leave_one_out(
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
                 f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. If "
-                "these observations are missing, mask them; otherwise find out why their density is not finite."
+                "these observations are missing, mask them. Otherwise find out why the model gives them no finite "
+                "density."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))

@@ -222,7 +222,8 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
         if runs is None:
             raise ArgumentTypeError(
-                f"`{argument}` is a {type(value).__name__}, which has no draws. Give the result of its `sample`."
+                f"`{argument}` is a {type(value).__name__}, which has no draws. Give the fit that the method "
+                "`sample` returns."
             )
         return open_tree([Path(file) for file in runs.csv_files], argument=argument)
     if maker == "emcee" and hasattr(value, "get_chain"):  # Its walkers count as chains.
@@ -272,8 +273,8 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
             groups[group] = dataset_of(held, argument, lead=lead)
         else:
             raise ArgumentError(
-                f"`{argument}` has the group `posterior`, so all its entries must be groups of arrays, but {group} "
-                f"is not. Convert {group}."
+                f"`{argument}` has the group `posterior`, so each entry must be a group of arrays, but {group} is "
+                f"not. Convert {group}."
             )
     return xr.DataTree.from_dict(groups)
 

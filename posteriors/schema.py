@@ -224,7 +224,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
         fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "has a wrong type"
         raise ArgumentError(
             f"The attribute `{name}` of `posterior` {fault} ({str(text)[:60]}). Delete the attribute, or use the "
-            "posterior as it was written."
+            "original posterior."
         ) from error
     return made if kind else value
 

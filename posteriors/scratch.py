@@ -206,6 +206,6 @@ class Room:
         except OSError as error:
             raise WriteError(
                 folder,
-                f"The draws of all chains do not fit into {folder} ({error.strerror or error}): free some space "
-                "there and repeat the command.",
+                f"The draws of all chains do not fit into {folder} ({error.strerror or error}). Free some space "
+                "there, and repeat the command.",
             ) from error

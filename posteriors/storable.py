@@ -166,20 +166,20 @@ def check_values(
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):
             raise ArgumentError(
-                f"`dims` gives {name} {len(dims[name])} name(s) of axes, but its shape is {shape}. Give one name per "
-                "axis."
+                f"`dims` has {len(dims[name])} name(s) for the axes of {name}, whose shape is {shape}. Give one name "
+                "per axis."
             )
         axes = dims.get(name) or tuple(f"{name}_dim_{place}" for place in range(len(shape)))
         for axis, size in zip(axes, shape, strict=True):
             known, other = sizes.setdefault(axis, (size, name))
             if known != size:
                 raise ArgumentError(
-                    f"`dims` uses the axis name {axis} in {other} and {name}, but with the sizes {known} and {size}. "
-                    "Give these axes different names."
+                    f"`dims` gives axes of {other} and {name} the same name, {axis}, but their sizes are {known} and "
+                    f"{size}. Give these axes different names."
                 )
             if axis in values:
                 raise ArgumentError(
-                    f"`{argument}` has a variable {axis}, but an axis of {name} has the same name. Rename one of "
+                    f"`{argument}` has a variable {axis}, and an axis of {name} has the same name. Rename one of "
                     "them."
                 )
     for axis, labels in (coords or {}).items():
@@ -262,7 +262,8 @@ def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"Two variables of `{argument}` would be called {twice}, because a slash becomes a dot: rename one of them."
+            f"Two variables of `{argument}` would both be stored as {twice}, because onebasin replaces slashes by "
+            "dots. Rename one of them."
         )
     return dict(zip(names, held.values(), strict=True))
 
@@ -289,7 +290,7 @@ def array_of(name: str, value: Any, argument: str) -> np.ndarray:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(
-            f"The arrays of the chains or draws of `{name}` in `{argument}` have different shapes. Give one array "
+            f"The chains or draws of `{name}` in `{argument}` have different shapes. Give one array with the axes "
             "(chain, draw, ...)."
         ) from error
     # Convert Python numbers with missing values, and bfloat16.

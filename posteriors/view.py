@@ -130,13 +130,13 @@ class View:
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
             raise ArgumentError(
-                f"`{self.argument}` has no group `posterior` (its groups: {there}). Give the whole tree that an "
+                f"`{self.argument}` has no group `posterior` (its groups: {there}). Give the whole tree that the "
                 "inference method returned."
             )
         dataset = with_numbers(dataset)
         if not dataset.data_vars:
             raise ArgumentError(
-                f"`{self.argument}` has no draws, because its group 'posterior' is empty: store draws there."
+                f"`{self.argument}` has no draws, because the group 'posterior' is empty. Store draws in this group."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
@@ -150,7 +150,7 @@ class View:
             )
         if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
             raise ArgumentError(
-                f"`{self.argument}` has no draws, because its variables are empty: give a variable with values."
+                f"`{self.argument}` has no draws, because all variables are empty. Give a variable with values."
             )
         return dataset
 
@@ -213,8 +213,8 @@ class View:
         """Raise `ArgumentError` for a point estimate."""
         if self.is_point_estimate:
             raise ArgumentError(
-                f"`{self.argument}` is a point estimate (method optimize), so it has no spread, and convergence "
-                "cannot be judged. Sample the model with nuts, or use laplace for a Gaussian around the estimate."
+                f"`{self.argument}` is a point estimate (method optimize), so spread and convergence cannot be "
+                "judged. Sample the model with nuts, or use laplace for a Gaussian around the estimate."
             )
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
@@ -305,7 +305,7 @@ class View:
         except ValueError as error:
             raise ArgumentError(
                 f"The attribute '{name}' of `{self.argument}` cannot be read: {str(self.attribute(name))[:60]!r}. "
-                "Delete the attribute, or use the posterior as it was written."
+                "Delete the attribute, or use the original posterior."
             ) from error
 
     @cached_property

@@ -161,8 +161,8 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
         )
     except OSError as error:
         raise CmdStanNotFound(
-            f"{stanc} does not run: {error.strerror}. Build CmdStan (run `make build` in its folder), or set CMDSTAN "
-            "to another folder."
+            f"{stanc} does not run: {error.strerror}. Build CmdStan (run `make build` in the CmdStan folder), or set "
+            "CMDSTAN to another folder."
         ) from error
     if done.returncode:
         words = in_own_names(done.stderr.strip(), path)

@@ -44,7 +44,7 @@ def check_numbers(values: Mapping[str, Any]) -> None:
             if not isinstance(entry, (int, float, complex, Mapping)):
                 held = "null" if entry is None else repr(str(entry))
                 raise StanDataError(
-                    f"`data` has {held} in {name}, which is not a number. Remove or replace it."
+                    f"`data` has {held} in {name}, which is not a number. Remove or replace this entry."
                 )
 
 

@@ -159,7 +159,7 @@ def align(
     if are_networks(posterior):
         if cost != "weights" or scales is not None:
             raise ArgumentError(
-                "`cost` and `scales` apply only to posteriors: omit them to align networks."
+                "`cost` and `scales` apply only to posteriors. Omit these arguments to align networks."
             )
         own = partial(
             align,
@@ -251,7 +251,7 @@ def _find(
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
             f"`reference_draw` is {rule.reference_draw}, but the posterior has {chains} chains of {draws} draws. "
-            "Give a pair (chain, draw) within them, both counted from 0."
+            "Give the number of a chain and the number of a draw, both counted from 0."
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
@@ -383,7 +383,8 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
                     what = f"that components rotate (declare {shown[0].word!r} to align them by varimax)"
             raise ArgumentError(
                 "onebasin does not know which parameters are interchangeable: `symmetry` is not given, `posterior` "
-                f"declares none, and its draws show {what}. Declare these parameters, as in symmetry='mu,sigma'."
+                f"declares no symmetry, and its draws show {what}. Declare the interchangeable parameters, as in "
+                "symmetry='mu,sigma'."
             )
     if not resolved.blocks:
         raise ArgumentError(

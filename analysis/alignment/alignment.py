@@ -299,8 +299,8 @@ class AlignmentTarget:
         for name, sd in sds.items():
             if sd.shape != means[name].shape or not (sd > 0).all():
                 raise ArgumentError(
-                    f"`scale` of {name} must be positive, with the shape {means[name].shape} of its centre; got "
-                    f"{str(scale.get(name))[:60]}."
+                    f"`scale` of {name} must be a positive array with the shape of the centre, {means[name].shape}; "
+                    f"got {str(scale.get(name))[:60]}."
                 )
         offset = float(sum(np.log(sd).sum() for sd in sds.values()))
         weight = {name: sd**-2.0 for name, sd in sds.items()}

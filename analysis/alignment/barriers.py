@@ -349,6 +349,11 @@ def barriers(
         )
     else:
         symmetry = blocks_of(model.symmetry, Exchangeable)
+    if not symmetry and model is None:
+        raise ArgumentError(
+            f"`{view.argument}` declares no symmetry, so there is nothing to match. Give a "
+            "posterior that declares its symmetry."
+        )
     if not symmetry:
         raise ArgumentError(
             f"The parametrisation of `{view.argument}` fixes the order of the hidden units, so there is nothing to "

@@ -218,9 +218,9 @@ class FeatureUnits:
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
-                    f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by about {self.unit[name]:.3g}. With "
-                    "such a scale, squared distances overflow or underflow. Give a scale close to the spread of the "
-                    "draws."
+                    f"`scales[{name!r}]` is {scale:.3g}, but the spread of the draws of {name} is about "
+                    f"{self.unit[name]:.3g}. With this scale, squared distances overflow or underflow. Give a scale "
+                    "close to the spread."
                 )
         return {name: scale / self.unit[name] for name, scale in scales.items()}
 
@@ -307,9 +307,9 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"The values of {name} in `{argument}` are as large as {largest:.3g}, but its components and draws "
-                f"differ by only {self.size:.3g}, which is lost in rounding. Subtract a common offset before you "
-                "store the draws."
+                f"The values of {name} in `{argument}` are as large as {largest:.3g}, but different components and "
+                f"draws differ by only {self.size:.3g}, so the differences are lost in rounding. Subtract a common "
+                "offset before you store the draws."
             )
 
 

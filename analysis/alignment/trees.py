@@ -242,8 +242,9 @@ def align_trees(
     if symmetry is None:
         if apply is None:
             raise ArgumentError(
-                "`posterior` is a set of networks, which store no symmetry. Declare it with `symmetry`, or give "
-                "example inputs `x` and the function that evaluates a network, such as apply=model.apply."
+                "`posterior` is a set of networks, and onebasin does not know their symmetry. Declare the symmetry "
+                "with `symmetry`, or give example inputs `x` and the function that evaluates a network, such as "
+                "apply=model.apply."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})

@@ -113,8 +113,9 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
         raise ArgumentError(
-            f"`posteriors` share only {', '.join(names)}, which may depend on the labels but are not moved by the "
-            "symmetry, so alignment cannot make them comparable. To compare them as sampled, name them in `var_names`."
+            f"`posteriors` share only {', '.join(names)}, which may depend on the labels, but the symmetry does not "
+            "move these variables, so alignment cannot make them comparable. To compare them as sampled, list them "
+            "in `var_names`."
         )
     return Shared(kept, only_in, with_labels)
 
@@ -182,8 +183,8 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ArgumentError(
-                f"The data of `posteriors` differ: those of `{name}` are named {', '.join(names[0])}, those of "
-                f"`{truth}` {', '.join(names[1])}. Give posteriors of the same data."
+                f"The data of `posteriors` differ: the data of `{name}` are named {', '.join(names[0])}, but those "
+                f"of `{truth}` {', '.join(names[1])}. Give posteriors of the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
@@ -334,7 +335,8 @@ def fit_frame(
     if len(fixed) and np.isfinite(fixed).all():
         raise ArgumentError(
             f"`{view.argument}` does not vary: all draws of {', '.join(shapes)} are equal up to rounding. Give a "
-            "posterior that varies. If a large constant hides the variation, subtract it before you store the draws."
+            "posterior that varies. If a large constant hides the variation, subtract the constant before you store "
+            "the draws."
         )
     places, chosen = _places(draws), var_names is not None
     return CommonFrame(blocks, shapes, chosen, places, scale, fixed, alignment, rest)

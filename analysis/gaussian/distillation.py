@@ -182,8 +182,8 @@ def distil(
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(
-            f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains weights, so no Gaussian "
-            "can represent them. Distil a posterior with free weights and biases."
+            f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains the weights, so no "
+            "Gaussian can represent the posterior. Distil a posterior with free weights and biases."
         )
     rng = np.random.default_rng(seed)
     x, num = check_inputs(x, model.network.in_dim), settings.points
@@ -261,8 +261,8 @@ def _optimise(
         losses.append(float(loss))
         if not np.isfinite(losses[-1]):
             raise InferenceError(
-                f"The distillation failed: its loss is {losses[-1]} after {done + num} steps. Use a smaller "
-                f"`learning_rate` than {settings.learning_rate:g}."
+                f"The distillation failed: the loss is {losses[-1]} after {done + num} steps. Use a `learning_rate` "
+                f"below {settings.learning_rate:g}."
             )
         if progress:
             progress(done + num, total)

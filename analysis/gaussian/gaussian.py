@@ -82,7 +82,7 @@ class VariableLayout:
         for variable in self.variables:
             if variable.name not in draws:
                 raise ArgumentError(
-                    f"`{argument}` lacks the variable {variable.name}, for which the Gaussian was fitted; it has "
+                    f"`{argument}` lacks the fitted variable {variable.name}; its variables are "
                     f"{', '.join(map(str, draws)) or 'none'}. Give draws of all fitted variables."
                 )
             values = draws[variable.name]

@@ -263,8 +263,8 @@ def plot_uncertainty(
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
-                f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0. Give "
-                "the number of one of them."
+                f"`output` is {output}, but the network has {model.network.out_dim} output(s). Give the number of an "
+                "output, counted from 0."
             )
     first = next(iter(views.values()))
     data = None

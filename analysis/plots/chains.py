@@ -189,8 +189,7 @@ def draw_traces(
     """Plot traces (left) and rank histograms (right), one row per quantity, with divergent draws marked."""
     if not quantities:
         raise ArgumentError(
-            "`quantities` is empty. Give at least one quantity, as a mapping from its name to its "
-            "draws."
+            "`quantities` is empty. Give a mapping from names to draws, with at least one entry."
         )
     rows = len(quantities)
     figure = new_figure(8.0, 1.55 * rows + 0.75)

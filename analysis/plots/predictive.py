@@ -265,7 +265,8 @@ def plot_predictive(
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
         raise ArgumentError(
-            "`posteriors` contains networks and other models. Plot them in separate figures."
+            "`posteriors` contains both networks and other models. Plot networks and other models in separate "
+            "figures."
         )
     model = first.network
     if model is None:
@@ -283,8 +284,8 @@ def plot_predictive(
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} output(s), counted from 0. Give the "
-            "number of one of them."
+            f"`output` is {output}, but the network has {model.network.out_dim} output(s). Give the number of an "
+            "output, counted from 0."
         )
     if model.is_classifier:
         return _reliability(views, points)
@@ -508,8 +509,8 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, but no stored new data have this name (stored: {', '.join(known) or 'none'}). Choose a "
-            "stored name, or give the values as an array."
+            f"`x` is {x!r}, but the stored new data have no array of this name (stored: "
+            f"{', '.join(known) or 'none'}). Choose a stored name, or give the values as an array."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
@@ -580,7 +581,8 @@ def loo_pits(
     absent = [f"`{name}`" for name, group in groups.items() if group is None]
     if absent:
         raise ArgumentError(
-            f"`{view.argument}` lacks the groups {', '.join(absent)}. Store them in the posterior."
+            f"`{view.argument}` lacks {', '.join(absent)}. Store the predictions and the "
+            "log likelihood in these groups of the posterior."
         )
     held = [dict(group.data_vars) for group in groups.values() if group is not None]
     names = [str(name) for name in held[0] if all(name in each for each in held)]

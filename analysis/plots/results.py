@@ -114,7 +114,8 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     unknown = [name for name in measures or () if name not in known]
     if unknown:
         raise ArgumentError(
-            f"`measures` contains {unknown[0]!r}, but the comparison has only {', '.join(known)}. Choose from these."
+            f"`measures` contains {unknown[0]!r}, but the comparison has only {', '.join(known)}. Choose one of "
+            "these measures."
         )
     default = (name for name in _DEFAULT[comparison.kind] if name in known)
     chosen = list(dict.fromkeys(measures or default))

@@ -91,7 +91,7 @@ def read_tree(
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
         raise error(
-            f"{wanted} cannot be read: you do not have permission. Ask its owner for it."
+            f"{wanted} cannot be read, because you do not have permission. Ask the owner of the file for permission."
         ) from reason
     except Exception as reason:  # Libraries may raise any error for a damaged file.
         raise error(

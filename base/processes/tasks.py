@@ -125,9 +125,8 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. Functions may use arrays and "
-            "numbers that were defined outside them. They must open files and sockets, and load compiled libraries, "
-            "themselves."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. Such a function may use only arrays "
+            "and numbers from outside. Open files and sockets, and load compiled libraries, inside the function."
         ) from error
     finally:
         for module in own:
@@ -220,8 +219,8 @@ def _on_cluster(
                 raise TaskDied("its workers were killed, perhaps because memory ran out") from error
             except CancelledError:
                 raise TaskError(
-                    "The connection to the Dask scheduler was lost, because its process or the network went down. "
-                    "Start the scheduler again, and repeat the run."
+                    "onebasin lost the connection to the Dask scheduler. The scheduler has ended, or the network is "
+                    "down. Start the scheduler again, and repeat the run."
                 ) from None
             except OnebasinError:
                 raise

@@ -387,8 +387,9 @@ class _PriorPredictive:
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
-                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None. It "
-                    f"draws the sites {there}. Name one of these, or map {argument} to its site."
+                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None. The "
+                    f"model draws the sites {there}. Name one of these sites, or map {argument} to the site that it "
+                    "observes."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data

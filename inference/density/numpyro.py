@@ -76,7 +76,7 @@ class _Dotted(Messenger):
             if self.given.setdefault(msg["name"], name) != name:
                 raise ArgumentError(
                     f"The sites {self.given[msg['name']]} and {name} of the model would both be stored as "
-                    f"{msg['name']}, because slashes become dots. Rename one of them."
+                    f"{msg['name']}, because onebasin replaces slashes by dots. Rename one of the sites."
                 )
         if frames := msg.get("cond_indep_stack"):
             msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
@@ -217,7 +217,7 @@ class NumpyroDensity(Coordinates):
             if support.is_discrete:
                 raise ArgumentError(
                     f"The variable {name} of `target` {target.name!r} is discrete, but inference needs gradients. "
-                    "Sum over its values in the model (`numpyro.factor`)."
+                    "Sum over the values of this variable in the model (`numpyro.factor`)."
                 )
             if isinstance(_innermost(site["fn"]), Delta):
                 raise ArgumentError(
@@ -248,7 +248,7 @@ class NumpyroDensity(Coordinates):
         if keys.asked and density._changes_with_keys:
             raise ArgumentError(
                 f"The log density of `target` {target.name!r} depends on random numbers from `numpyro.prng_key`. "
-                "Draw them with `numpyro.sample`, or outside the model."
+                "Draw these numbers with `numpyro.sample`, or outside the model."
             )
         return density
 
@@ -359,7 +359,7 @@ class NumpyroDensity(Coordinates):
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
                     f"The value of {name} in `start` is not finite or lies outside the support ({chart.support}). "
-                    "Give a finite value inside the support. A mean of draws may need to be projected onto the "
+                    "Give a finite value inside the support. A mean of draws may have to be projected onto the "
                     "support first."
                 )
         return self.ravel(coordinates)

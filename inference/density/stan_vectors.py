@@ -230,8 +230,8 @@ class StanVectors(Coordinates):
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():
             raise ArgumentError(
-                "A value in `start` is not finite or violates its constraint in the program. Give finite values "
-                "that satisfy the constraints. A mean of draws may need to be projected onto its constraint first."
+                "A value in `start` is not finite or violates a constraint of the program. Give finite values that "
+                "satisfy the constraints. A mean of draws may have to be projected onto the constraint first."
             )
         return vector
 

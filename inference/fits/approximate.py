@@ -254,7 +254,8 @@ def gaussians(
     fits.sort(key=lambda fitted: fitted.elbo, reverse=True)
     if not fits:
         raise InferenceError(
-            f"No Gaussian for {job.target.name!r} has a finite ELBO at any of the {len(peaks)} optima. Use `nuts`."
+            f"The Gaussian approximation of {job.target.name!r} has no finite ELBO (optima tried: {len(peaks)}). Use "
+            "`nuts`."
         )
     distinct: list[NormalFit] = []
     for fitted in fits:

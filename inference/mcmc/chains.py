@@ -243,8 +243,8 @@ class ChainPlace:
             arrays = checkpoint.read(path, self._fingerprint)
             if arrays is None:
                 raise InferenceError(
-                    f"The file {path}, which should contain a saved chain, is damaged or missing. Repeat the call to "
-                    "sample this chain again."
+                    f"The file {path} of a saved chain is damaged or missing. Repeat the call to sample this chain "
+                    "again."
                 )
             draws, stats = _part(arrays, "draws"), _part(arrays, "stats")
             yield first, draws, stats

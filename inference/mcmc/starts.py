@@ -344,8 +344,9 @@ class _Earlier:
 def _sized(metric: np.ndarray, density: Density) -> np.ndarray:
     if any(length != density.size for length in metric.shape[1:]):
         raise ArgumentError(
-            f"The metric in `adapt_from` is for {metric.shape[-1]} coordinates, but {density.target.name!r} has "
-            f"{density.size}. Omit `adapt_from`. To use only the starting values of the posterior, give it as `init`."
+            f"The metric in `adapt_from` has {metric.shape[-1]} coordinates, but {density.target.name!r} has "
+            f"{density.size}. Omit `adapt_from`. To use only the starting values of this posterior, pass the "
+            "posterior as `init`."
         )
     return metric
 

@@ -109,9 +109,10 @@ def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
     ):
         return
     raise ArgumentError(
-        f"`model` is not the model of this posterior: at the first draw, its log likelihood is {ours.sum():.6g} for "
-        f"{ours.size} observations, but the posterior has {theirs.sum():.6g} for {theirs.size}. Omit `model` to use "
-        "the stored log likelihoods, or give the model and the data of this posterior."
+        "`model` does not match this posterior. At the first draw, the log likelihood of the model is "
+        f"{ours.sum():.6g} (observations: {ours.size}), but the stored one is {theirs.sum():.6g} (observations: "
+        f"{theirs.size}). Omit `model` to use the stored log likelihoods, or give the model and the data of this "
+        "posterior."
     )
 
 

@@ -112,8 +112,8 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
         rest = [name for name in data if name not in new and name not in empty]
         as_is += f", and with {', '.join(rest)} unchanged" if rest else ""
         raise ModelDataError(
-            f"`new_data` do not fit the model {target.name}: with {', '.join(new) or 'no new data'}{as_is}, it fails "
-            f"({reason(error).rstrip('.')}). Correct the data."
+            f"`new_data` do not fit the model {target.name}. With {', '.join(new) or 'no new data'}{as_is}, the "
+            f"model fails ({reason(error).rstrip('.')}). Correct the data."
         ) from error
 
 

@@ -212,8 +212,8 @@ def predict(
     if not found[0].data_vars:
         at = "these new data" if new else "the data of the run"
         raise ArgumentError(
-            f"`model` {target.name!r} has nothing to predict for {at}: its observed data cannot be drawn again, and "
-            "no quantity depends on the data. Add the quantity that you need as a deterministic site "
+            f"`model` {target.name!r} has nothing to predict for {at}: the model cannot draw its observed data "
+            "again, and no quantity depends on the data. Add the quantity that you need as a deterministic site "
             "(`numpyro.deterministic`) or as a generated quantity."
         )
     return _as_predictions(view, *found, judged)
@@ -300,8 +300,8 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the program {target.name}, which rejects them: {why}. Data that keep their "
-            f"values: {', '.join(rest) or 'none'}."
+            f"The program {target.name} rejects `new_data`: {why}. The other data keep their values: "
+            f"{', '.join(rest) or 'none'}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}

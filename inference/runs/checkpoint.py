@@ -194,7 +194,7 @@ def check_folder(folder: Path) -> None:
             _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
         ):
             raise InferenceError(
-                f"The file {path} stands where a finished chain is to be saved, but onebasin did not write it. Move "
+                f"The checkpoint needs the file name {path}, but onebasin did not write the file of this name. Move "
                 "the file to another folder."
             )
 

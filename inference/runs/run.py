@@ -356,7 +356,7 @@ def _check_arguments(
     """Reject arguments that a method does not support."""
     if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but with `save_warmup` {method.name} runs only in this process. Omit `client` or "
+            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Omit `client` or "
             "`save_warmup`."
         )
     if client is not None and checkpoint is not None and not method.takes_client:

@@ -108,7 +108,7 @@ def fit(job: Job[Advi]) -> Found:
                 # Find the line with the reason.
                 lines = str(error).splitlines()
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
-                tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
+                tried.append({**asdict(attempt), "error": next(causes, lines[-1]).rstrip(".")})
     raise AdviFailed(
         f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts, which had different "
         f"starting points and ever smaller values of eta. The last error was: {tried[-1]['error']}. Use `dadvi` or "
@@ -149,7 +149,7 @@ def _read(
     variables = {name: values[1:] for name, values in output.variables.items()}
     draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):
-        raise StanRunError("Error: the fit has draws that are not finite.")
+        raise StanRunError("Some draws of the fit are not finite.")
     # The columns of the diagnostic file are iteration, seconds and ELBO.
     lines = (folder / "elbo.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines if line[:1].isdigit()]

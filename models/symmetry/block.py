@@ -465,7 +465,7 @@ class Block[P: Part](ABC):
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError(
-                "`symmetry` has a block that moves no axis. Name the axes that it moves."
+                "`symmetry` has a block that moves no axis. Name the axes that the block moves."
             )
         lengths = {}
         for name, places in self.axes.items():

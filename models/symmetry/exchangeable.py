@@ -323,7 +323,8 @@ class Counterparts(Permuting):
         for name in (*self.along, *self.complements):
             if name in named:
                 raise ArgumentError(
-                    f"`tuples` names {name}, which `along` or `complements` names too. Name it in only one of them."
+                    f"`tuples` names {name}, which `along` or `complements` names too. Name each variable in only "
+                    "one argument."
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
@@ -373,7 +374,7 @@ class Counterparts(Permuting):
             elif any(there):
                 raise ArgumentError(
                     f"The symmetry moves {' and '.join(member.name for member in own)} together, but `values` "
-                    "contains only some of them. Give all of them."
+                    "contains only some of these variables. Give all of them."
                 )
         return out
 

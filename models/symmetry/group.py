@@ -56,8 +56,8 @@ class Group:
             marks, more = first.entries(self.shapes), second.entries(self.shapes)
             for name in (n for n in marks if n in more and (marks[n] & more[n]).any()):
                 raise ArgumentError(
-                    f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}. "
-                    "Combine them into one block."
+                    f"Two blocks of `symmetry` move {name}: one by {first.describe()}, the other by "
+                    f"{second.describe()}. Combine these blocks into one."
                 )
 
     @property

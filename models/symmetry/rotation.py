@@ -200,8 +200,8 @@ class Rotation(Block[Rotated]):
             )
         if len(axes_of(self.axes[self.loadings])) > 1:
             raise ArgumentError(
-                f"The first variable of `axes`, {self.loadings}, rotates along several axes, but it must be the "
-                "loadings, with only one axis. Name the loadings first."
+                f"`axes` begins with {self.loadings}, which rotates along several axes. Begin with the loadings, "
+                "which rotate along one axis."
             )
 
     @classmethod

@@ -363,7 +363,7 @@ def assemble(
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
-                f"The disk with `{root}` is full: CmdStan needs 1.2 GB. Free some space, or set "
+                f"The disk that contains `{root}` is full, but CmdStan needs 1.2 GB. Free some space, or set "
                 "XDG_CACHE_HOME to a folder on another disk."
             ) from error
         raise HomeBuildError(

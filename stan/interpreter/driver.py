@@ -260,7 +260,7 @@ class Model:
         options = arguments.options("optimize")
         if not arguments.get("jacobian", 0):
             raise RunFailed(
-                "The interpreter cannot maximise a density without the Jacobian. Use engine='cmdstan'."
+                "stanli cannot optimise without the Jacobian adjustment. Use engine='cmdstan'."
             )
         self.start(options, arguments)
         point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))

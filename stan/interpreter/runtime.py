@@ -232,8 +232,8 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         as_known = (getattr(options, field) == value for field, value in defaults.items())
         if not untouched or not all(as_known):
             raise InterpreterMissing(
-                f"This version of onebasin does not know the layout of the {name} options of stanli {found}. Update "
-                "both packages."
+                f"stanli {found} stores its {name} options in a layout that this version of onebasin does not know. "
+                "Update both packages."
             )
 
 

@@ -344,12 +344,12 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"There are no results in {path} for `--show`. Run the study first, or use --out to name the folder of a "
-            "run."
+            f"There are no results in {path} that `--show` could show. Run the study first, or give the folder of a "
+            "finished run with --out."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(
-            f"The checksum of {file} is wrong, so `--show` cannot use it. Run the study again."
+            f"The checksum of {file} is wrong, so the results may be damaged. Run the study again."
         )
     if made["study"] != study:
         raise StudyError(

@@ -226,8 +226,8 @@ def solve(found: Statistics) -> GridPosterior:
             return GridPosterior(node, weight, values - evidence, evidence)
         before = evidence
     raise InferenceError(
-        f"The log evidence is not accurate: with {panels} panels it still changes by {moved} nats (at most {STILL} "
-        "is allowed), because the likelihood is too narrow for the grid. Use fewer points or more noise."
+        f"The log evidence is not accurate: with {panels} panels it still changes by {moved} nats, but at most "
+        f"{STILL} is allowed. The likelihood is too narrow for the grid. Use fewer points or more noise."
     )
 
 

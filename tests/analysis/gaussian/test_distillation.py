@@ -139,5 +139,5 @@ def test_constrained_networks_are_refused():
 def test_a_loss_that_is_not_finite_ends_it():
     tree = planted(REGRESSION, scrambled=False)
     start = {name: np.full(s, 1e38) for name, s in REGRESSION.network.shapes.items()}
-    with pytest.raises(RuntimeError, match="The distillation failed: its loss is"):
+    with pytest.raises(RuntimeError, match="The distillation failed: the loss is"):
         distil(tree, np.ones((3, 1)), start=start, settings=QUICK)

@@ -143,7 +143,7 @@ def test_loo_pit_leaves_the_band_where_predictions_are_too_wide(left_out):
     assert "leaves the 95" in ob.plot.loo_pit(left_out(3.0)).alt
     bare = left_out(1.0)
     del bare["posterior_predictive"]
-    with pytest.raises(ValueError, match=r"lacks the groups `posterior_predictive`"):
+    with pytest.raises(ValueError, match=r"lacks `posterior_predictive`"):
         ob.plot.loo_pit(bare)
 
 
