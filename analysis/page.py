@@ -451,7 +451,7 @@ class Layout:
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
         raise ArgumentTypeError(
-            f"`parts` contains {part!r}, but can contain only texts, notes, tables, figures, key figures, code or "
+            f"`parts` contains {part!r}, but may contain only texts, notes, tables, figures, key figures, code or "
             "details."
         )
 

@@ -110,7 +110,7 @@ def check_inputs(x: Any, in_dim: int) -> np.ndarray:
     x = as_numbers("x", x)
     if x.ndim != 2 or x.shape[1] != in_dim:
         raise ArgumentError(
-            f"`x` has shape {x.shape}, but the network has {in_dim} inputs: give an array of shape (obs, {in_dim})."
+            f"`x` must have shape (obs, {in_dim}), with one column per input of the network; got {x.shape}."
         )
     if not len(x):
         raise ArgumentError("`x` has no rows. Give at least one observation.")
@@ -170,8 +170,8 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
         row, column = (int(i) for i in bad[0])
         place = f"row {row}, column {column}" if value.shape[1] > 1 else f"row {row}"
         raise ArgumentError(
-            f"`{argument}` has {len(bad)} value(s) that are not finite, first in {place} ({value[row, column]}; "
-            "counted from 0). Remove or impute such values."
+            f"`{argument}` has {len(bad)} value(s) that are not finite. The first is {value[row, column]} in "
+            f"{place}, counted from 0. Remove or impute such values."
         )
 
 

@@ -130,7 +130,7 @@ class Table:
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
-                    f"`rows` has a row with {len(row)} cells (the first is {next(iter(row), None)!r}), but there are "
+                    f"`rows` has a row of {len(row)} cell(s) (first cell: {next(iter(row), None)!r}), but there are "
                     f"{len(self.columns)} `columns`. Give one cell per column, and None for an empty cell."
                 )
 

@@ -152,7 +152,6 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         ) from None
     if not isinstance(values, dict):
         raise error(
-            f"`{argument}` is {path}, which does not contain a JSON object. Give a file with a mapping from "
-            "names to values."
+            f"`{argument}` is {path}, which contains no JSON object. Give a file with a mapping from names to values."
         )
     return values

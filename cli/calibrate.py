@@ -147,7 +147,7 @@ def _family(
         if (file := model_file_in(model)) is not None:
             if observed is None:
                 raise StudyError(
-                    f"`--observed` is missing. Name the arguments of {model} that are data, as in --observed y."
+                    f"`--observed` is missing. Name those arguments of {model} that are data, as in --observed y."
                 )
             family = Family.of_numpyro(
                 files.enter_context(loaded(file)),

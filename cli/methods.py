@@ -114,7 +114,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but is used only with --init optimum. Add --init optimum."
+            f"`--init-starts` is {given['init_starts']}, but applies only to --init optimum. Add --init optimum."
         )
     return method_named(word, given)
 

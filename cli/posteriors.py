@@ -259,7 +259,7 @@ def compare(
     if name in files and len(files) < 2:
         what = "one file" if len(runs) < 2 else "the chains of one posterior"
         raise StudyError(
-            f"`RUN.nc` names only {what}, but a comparison needs two posteriors. Add a file, or use --truth."
+            f"A comparison needs two posteriors, but `RUN.nc` names only {what}. Add a file, or use --truth."
         )
     x, y = _read_points(points) if points else (None, None)
     views = {file: inputs.read(run) for file, run in files.items()}

@@ -76,7 +76,7 @@ def study(
         _write_list(json)
         return
     if name is None:
-        raise UsageError(f"`NAME` is missing; the studies are: {', '.join(_studies())}.")
+        raise UsageError(f"`NAME` is missing. The studies are {', '.join(_studies())}.")
     prepare_libraries()
     from onebasin.base import run_log
     from onebasin.studies.lab import run
@@ -84,7 +84,7 @@ def study(
     from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:
-        raise UsageError("`--workers` cannot be combined with --scheduler. Give only one of them.")
+        raise UsageError("`--workers` cannot be combined with --scheduler. Omit one of them.")
     chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
         if record:

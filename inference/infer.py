@@ -142,7 +142,7 @@ def infer(
     elif fields:
         made(type(method), fields)  # Rejects unknown fields.
         raise ArgumentTypeError(
-            f"`{next(iter(fields))}` is given separately, although `method` is a {type(method).__name__}. Write "
-            f"{type(method).__name__}({next(iter(fields))}=...) instead."
+            f"`{next(iter(fields))}` cannot be given separately, because `method` already contains all settings. "
+            f"Write {type(method).__name__}({next(iter(fields))}=...) instead."
         )
     return run(target, method, start=start, **how)

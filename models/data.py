@@ -208,8 +208,8 @@ class Standardiser:
         if (found := (dataset.task, dataset.in_dim, dataset.out_dim)) != fitted:
             raise ArgumentError(
                 f"`dataset` does not match the standardiser, which was fitted to data for {fitted[0]}, with "
-                f"{fitted[1]} input(s) and {fitted[2]} output(s). `dataset` is for {found[0]}, with {found[1]} "
-                f"input(s) and {found[2]} output(s). Fit a new standardiser."
+                f"{fitted[1]} input(s) and {fitted[2]} output(s). In contrast, `dataset` is for {found[0]}, with "
+                f"{found[1]} input(s) and {found[2]} output(s). Fit a new standardiser."
             )
         regression = self.task == "regression"
         return replace(

@@ -266,9 +266,9 @@ def find_mnist() -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     raise MissingDataError(
-        f"MNIST consists of the files {', '.join(MNIST_FILES)}. None of the folders {', '.join(map(str, folders))} "
-        f"contains them all. Put them in a folder mnist/, and set the environment variable {VARIABLE} to the "
-        "directory that contains mnist/."
+        f"MNIST consists of the files {', '.join(MNIST_FILES)}. No folder contains all of them (searched: "
+        f"{', '.join(map(str, folders))}). Put the files in a folder mnist/, and set the environment variable "
+        f"{VARIABLE} to the directory that contains this folder."
     )
 
 
@@ -276,8 +276,8 @@ def _mnist_part(images: Path, labels: Path, source: str, **fields: Any) -> Datas
     pixels, numbers = read_idx(images, num_axes=3), read_idx(labels, num_axes=1)
     if len(pixels) != len(numbers) or numbers.max(initial=0) > 9:
         raise CorruptDataError(
-            f"{images.name} in {images.parent} has {len(pixels)} images, but {labels.name} does not have one label "
-            "from 0 to 9 for each of them. Download both files again."
+            f"{labels.name} must contain one label from 0 to 9 for each of the {len(pixels)} images in "
+            f"{images.name}, but does not (folder {images.parent}). Download both files again."
         )
     return _digits("mnist", pixels.reshape(len(pixels), -1), numbers, source, **fields)
 
@@ -297,7 +297,8 @@ def read_idx(path: Path, *, num_axes: int) -> np.ndarray:
         return values.reshape([int(size) for size in shape])
     except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
         raise CorruptDataError(
-            f"{path} is not a complete IDX file of unsigned bytes with {num_axes} axes ({error}). Download it again."
+            f"{path} is not a complete {num_axes}-dimensional IDX file of unsigned bytes ({error}). Download it "
+            "again."
         ) from error
 
 

@@ -143,8 +143,8 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "no data"
         raise ModelDataError(
-            f"The model {name} needs the arguments {', '.join(lacking)}, but `data` contains only {given}. Add them "
-            "to `data`."
+            f"The model {name} needs {', '.join(lacking)} as data, but `data` contains only {given}. Add what is "
+            "missing to `data`."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -193,7 +193,7 @@ def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
     """
     if not file.path.is_file():
         raise StudyError(
-            f"`{file.spelt}` names {file.path}, which does not exist. Correct the path."
+            f"The file {file.path} of the model does not exist. Correct `{file.spelt}`."
         )
     folder = str(file.path.resolve().parent)
     sys.path.insert(0, folder)
@@ -233,7 +233,7 @@ def _function(module: ModuleType, file: ModelFile) -> Callable[..., Any]:
     there = f"The file defines {', '.join(models)}" if models else "The file defines no functions"
     if not file.name:
         raise StudyError(
-            f"`{file.spelt}` does not say which function defines the model. Add its name, as in "
+            f"`{file.spelt}` does not say which function defines the model. Add the name of this function, as in "
             f"{file.path}:{models[0] if models else 'model'}. {there}."
         )
     model = getattr(module, file.name, None)

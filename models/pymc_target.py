@@ -49,8 +49,8 @@ def definition_of(
         raise ArgumentError("`model` is a PyMC model without parameters. Add a parameter.")
     if discrete := [variable.name for variable in model.discrete_value_vars]:
         raise ArgumentError(
-            f"The parameters {', '.join(discrete)} of `model` are discrete, but inference needs gradients. Sum over "
-            "their values in the model, for example with `pymc_extras.marginalize`."
+            f"`model` has discrete parameters ({', '.join(discrete)}), but inference needs gradients. Sum over the "
+            "values of these parameters in the model, for example with `pymc_extras.marginalize`."
         )
     from pymc.logprob import transformed_conditional_logp
     from pymc.logprob.utils import replace_rvs_by_values
@@ -91,7 +91,8 @@ def definition_of(
     outside = [*of_data.values(), *at_values(model.potentials)]
     if any(isinstance(v.type, RandomType) for v in ancestors([*terms, *outside])):
         raise ArgumentError(
-            "The log density of `model` contains random numbers, as with `pm.Minibatch`. Use all data instead."
+            "The log density of `model` contains random numbers, such as the batches of `pm.Minibatch`. Use all "
+            "data instead."
         )
     density = _differentiable(sum(term.sum() for term in outside), held)
     likelihood = _differentiable(sum(term.sum() for term in seen.values()), held, [*seen.values()])

@@ -77,7 +77,7 @@ class Target(Shown):
             distinct = np.ndim(labels) == 1 and len(set(map(str, labels))) == len(labels)
             if not distinct:
                 raise ArgumentError(
-                    f"`coords` must have a list of distinct labels for {axis}, with one label per position."
+                    f"`coords` must give {axis} a list of distinct labels, one per position."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         for part, named in (

@@ -261,7 +261,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ArgumentError(
-                f"`y` must have labels of at least two classes; got only {self.classes_[0]!r}."
+                f"`y` must have labels of at least two classes, but all labels are {self.classes_[0]!r}."
             )
         self._infer(x, labels, Categorical())
         return self

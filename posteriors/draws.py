@@ -277,7 +277,9 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     names = tuple(name for variable in variables for name in entry_names(variable))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ArgumentError(f"The posterior has two parameters named {twice}: rename one of them.")
+        raise ArgumentError(
+            f"Two parameters of the posterior would both be named {twice}. Rename one of them."
+        )
     draws = Draws(names, Columns(variables))
     # The relative precision of entries stored below double precision; 0 for the others.
     rounding = [
@@ -397,8 +399,8 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
     if missing:
         dims = ", ".join(map(str, variable.dims))
         raise ArgumentError(
-            f"The variable `{variable.name}` of `{argument}` has dimensions ({dims}), without "
-            f"{' and '.join(missing)}. Every variable needs the dimensions (chain, draw, ...)."
+            f"The variable `{variable.name}` of `{argument}` has dimensions ({dims}), but every variable needs the "
+            f"dimensions (chain, draw, ...). Add {' and '.join(missing)}."
         )
 
 

@@ -105,15 +105,15 @@ def leave_one_out(
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
                 f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}. If "
-                "these observations are missing, mask them. Otherwise find out why the model gives them no finite "
-                "density."
+                "these observations are missing, mask them. Otherwise find out why their log likelihood is not "
+                "finite."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))
     if masked.all():
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is exactly 0 in every draw, which marks masked observations, so no "
-            "observation is left. Keep at least one observation unmasked."
+            f"The log likelihood of {terms.name} is exactly 0 in every draw. Such observations count as masked, so "
+            "no observation is left. Unmask at least one observation."
         )
     elpd_i, pareto_k, p_i = (
         _without(first.copy(data=values.reshape(first.shape)), masked)

@@ -331,7 +331,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
     usable = (log_ratio < np.inf).all() and (log_ratio > -np.inf).any()  # no NaN
     if draws is None or log_ratio.shape != shape or not usable:
         raise ArgumentError(
-            f"`log_weight` in `{argument}` must have one log weight per chain and draw, none of them NaN or +inf."
+            f"`log_weight` in `{argument}` must contain one log weight for each chain and draw, and no NaN or +inf."
         )
     log_weight = smoothed(log_ratio.ravel())
     rows = resampled(np.exp(log_weight), log_ratio.size, np.random.default_rng(0))

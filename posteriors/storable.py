@@ -120,8 +120,8 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
             )
         if not _can_be_written(name):
             raise ArgumentError(
-                f"`{argument}` has a variable named {name!r}, which no file can store. Give the variable a "
-                "name without a slash that is neither empty nor only dots."
+                f"`{argument}` has a variable named {name!r}, which no file can store. Give the variable a name that "
+                "has no slash and does not consist only of dots."
             )
     for name in names:
         axes = tuple(dims.get(name, ()))
@@ -186,8 +186,8 @@ def check_values(
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` has {len(labels)} labels for the axis {axis} of {name}, whose length is {size}. Give one "
-                "label per position."
+                f"`coords` has {len(labels)} label(s) for the axis {axis} of {name}, whose length is {size}. Give "
+                "one label per position."
             )
 
 
@@ -211,8 +211,8 @@ def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = Fals
     if least > (most := memory()):
         of = f" of {numbers:,} values per draw" if numbers else ""
         raise ArgumentError(
-            f"`draws` is {draws}, which needs at least {in_words(least)} for {chains} chain(s){of}, but this machine "
-            f"has {in_words(most)} of memory: use fewer draws."
+            f"{chains} chain(s) of {draws} draws need at least {in_words(least)} of memory{of}, but this machine has "
+            f"only {in_words(most)}. Use fewer `draws`."
         )
 
 
@@ -247,8 +247,9 @@ def dataset_of(
         known = tuple(sizes.setdefault(*axis) for axis in zip(lead, values.shape, strict=False))
         if known != values.shape[: len(lead)]:
             raise ArgumentError(
-                f"`{name}` in `{argument}` has {' chain(s) of '.join(map(str, values.shape[:2]))} draws, but other "
-                f"variables have {' of '.join(map(str, known))}: give every variable the same chains and draws."
+                f"`{name}` in `{argument}` has {' chain(s) of '.join(map(str, values.shape[:2]))} draw(s), but other "
+                f"variables have {' chain(s) of '.join(map(str, known))} draw(s). Give all variables the same "
+                "numbers of chains and draws."
             )
         held[name] = ((*lead, *axes_of(name, values.ndim - len(lead), arrays)), values)
     dataset = xr.Dataset(held)

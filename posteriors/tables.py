@@ -427,8 +427,8 @@ def groups_of(
     each = np.unique(chain, return_counts=True)[1]
     if len(set(each.tolist())) > 1:
         raise ArgumentError(
-            f"`{argument}` has chains of {min(each)} and {max(each)} draws, but all chains must have equal lengths: "
-            "omit the shorter chains."
+            f"The chains in `{argument}` have between {min(each)} and {max(each)} draws, but all chains must have "
+            "the same number. Omit the shorter chains."
         )
     rows = np.lexsort([order, chain]).reshape(len(each), -1)
     if (order[rows][:, 1:] == order[rows][:, :-1]).any():
@@ -484,7 +484,7 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
         row = int((numbers.isna() & column.notna()).to_numpy().argmax())
         raise ArgumentError(
             f"The column {column.name!r} of `{argument}` has {str(column.iloc[row])[:20]!r} in row {row + 1}, which "
-            "is not a number: omit the column, or write NA for missing values."
+            "is not a number. Omit the column, or write NA for missing values."
         ) from None
 
 

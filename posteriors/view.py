@@ -190,8 +190,8 @@ class View:
             variables = [checked(self.arrays[name], self.argument) for name in chosen]
             if self.num_draws < MIN_DRAWS:
                 raise ArgumentError(
-                    f"`{self.argument}` has {self.num_draws} draws per chain, but diagnostics need at least "
-                    f"{MIN_DRAWS}: sample longer."
+                    f"`{self.argument}` has too few draws per chain for diagnostics ({self.num_draws}; at least "
+                    f"{MIN_DRAWS} are needed): sample longer."
                 )
             self._draws[chosen] = lay_out_columns(variables)
         draws = self._draws[chosen]
@@ -226,7 +226,7 @@ class View:
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
                 f"The sampler statistic `{name}` of `{self.argument}` has shape {values.shape}, but there are "
-                f"{due[0]} chain(s) of {due[1]} draws. Use another copy, or delete the statistic."
+                f"{due[0]} chain(s) of {due[1]} draw(s). Use another copy, or delete the statistic."
             )
         return values
 

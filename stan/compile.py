@@ -343,7 +343,7 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         )
     except FileNotFoundError:
         raise StanProgramError(
-            f"{tool} was not found. CmdStan needs it to compile programs. Install GNU make and a C++ compiler."
+            f"{tool} was not found, but CmdStan needs it to compile programs. Install GNU make and a C++ compiler."
         ) from None
     if done.code:
         if os.strerror(errno.ENOSPC) in done.printed:

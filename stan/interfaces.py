@@ -131,7 +131,7 @@ def headers() -> Path:
     spec = find_spec("jaxlib")
     if spec is None or spec.origin is None:
         raise HomeBuildError(
-            "jaxlib is not installed, but onebasin needs its headers for XLA's interface. Run `pip install jax`."
+            "jaxlib is not installed, but onebasin needs the header files of jaxlib. Run `pip install jax`."
         )
     return Path(spec.origin).parent / "include"
 

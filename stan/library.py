@@ -327,8 +327,8 @@ class StanLibrary:
         array = np.asarray(points, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != length:
             raise ArgumentError(
-                f"`{argument}` has shape {array.shape}, but for {shown(self._path.name)} its last axis must have "
-                f"length {length}."
+                f"The last axis of `{argument}` must have length {length} for {shown(self._path.name)}; got shape "
+                f"{array.shape}."
             )
         lead = array.shape[:-1]
         return np.ascontiguousarray(array.reshape(math.prod(lead), length)), lead
@@ -451,7 +451,7 @@ def open_library(
             done = run_guarded([*driver(interface.file), *words], folder=folder)
             if done.code < 0:
                 raise StanRunError(
-                    f"{shown(program.path.stem)} {ending(done.code)} while onebasin evaluated its log density in a "
+                    f"{shown(program.path.stem)} {ending(done.code)} while onebasin evaluated the log density in a "
                     "separate process. Check the program's functions and loops."
                 )
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)

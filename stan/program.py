@@ -412,7 +412,7 @@ def definition(target: Target) -> StanProgram:
         return StanProgram(program_path(network), program_data(network))
     if target.stan_program is None:
         raise ArgumentError(
-            f"The target {target.name!r} has no Stan program; use engine='numpyro'."
+            f"The target {target.name!r} has no Stan program. Use engine='numpyro'."
         )
     return target.stan_program
 

@@ -304,7 +304,7 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
                 yield Output(method, variables, comments)
     except ValueError as error:  # This includes pandas' ParserError.
         raise StanRunError(
-            f"Stan's draws in `{path.name}` cannot be read, because a line is cut short or is not numeric. Repeat "
+            f"Stan's draws in `{path.name}` cannot be read, because a line is incomplete or is not numeric. Repeat "
             "the run."
         ) from error
 

@@ -36,7 +36,7 @@ class Options:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         if self.quick and self.full:
-            raise StudyError("`--full` cannot be combined with --quick. Give at most one of them.")
+            raise StudyError("`--full` cannot be combined with --quick. Omit one of them.")
         if self.engine is not None:
             choose("engine", self.engine, (*ENGINES, "both"))
 

@@ -250,7 +250,7 @@ def _find(
     chains, draws = features.reader.lead
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
-            f"`reference_draw` is {rule.reference_draw}, but the posterior has {chains} chains of {draws} draws. "
+            f"`reference_draw` is {rule.reference_draw}, but the posterior has {chains} chain(s) of {draws} draw(s). "
             "Give the number of a chain and the number of a draw, both counted from 0."
         )
     start = chain * draws + draw

@@ -183,14 +183,14 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ArgumentError(
-                f"The data of `posteriors` differ: the data of `{name}` are named {', '.join(names[0])}, but those "
-                f"of `{truth}` {', '.join(names[1])}. Give posteriors of the same data."
+                f"`posteriors` were fitted to different data: the data of `{name}` are named {', '.join(names[0])}, "
+                f"but those of `{truth}` are named {', '.join(names[1])}. Give posteriors of the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
                 raise ArgumentError(
-                    f"The data of `posteriors` differ: {variable} has other values in `{name}` than in `{truth}`. "
-                    "Give posteriors of the same data."
+                    f"`posteriors` were fitted to different data: the values of {variable} differ between `{name}` "
+                    f"and `{truth}`. Give posteriors of the same data."
                 )
 
 
@@ -351,8 +351,8 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, but each half needs at least "
-            f"{MIN_DRAWS} draws per chain: sample longer."
+            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draw(s), but each half needs at "
+            f"least {MIN_DRAWS} draws per chain: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
 
@@ -376,8 +376,8 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
     variables = [checked(view.arrays[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {view.num_draws} draws per chain, but a comparison needs at least {MIN_DRAWS}: "
-            "sample longer."
+            f"`{view.argument}` has too few draws per chain for a comparison ({view.num_draws}; at least {MIN_DRAWS} "
+            "are needed): sample longer."
         )
     for variable in variables:
         broken = lay_out_columns([variable]).broken

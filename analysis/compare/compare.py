@@ -234,8 +234,8 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
-            f"`posteriors` has {len(posteriors)} entries, but a comparison needs two. Add a posterior, or name a "
-            "reference with `truth`."
+            f"A comparison needs at least two posteriors, but `posteriors` has {len(posteriors)}. Add a posterior, "
+            "or name a reference with `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(

@@ -110,8 +110,8 @@ def compare_moments(
     if draws_a.names != draws_b.names:
         unlike = sorted(set(draws_a.names) ^ set(draws_b.names))
         raise ArgumentError(
-            f"Only one of `a` and `b` has {', '.join(unlike[:6])}. Give draws of the same model, or choose common "
-            "variables with `var_names`."
+            f"`a` and `b` have different variables: only one of them has {', '.join(unlike[:6])}. Give draws of the "
+            "same model, or choose common variables with `var_names`."
         )
     free = (first.is_independent, second.is_independent)
     table = _table(draws_a, draws_b, free, rhat)

@@ -211,7 +211,7 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
     """Say what the verdict means for `results`, such as "predictions"; `label_free`: labels do not matter."""
     if diagnosis is not None and not isinstance(diagnosis, Diagnosis):
         raise ArgumentTypeError(
-            f"`diagnosis` is a {type(diagnosis).__name__}; give the result of `ob.diagnose(posterior)`."
+            f"`diagnosis` must be the result of `ob.diagnose(posterior)`; got {type(diagnosis).__name__}."
         )
     try:
         # A network's predictions do not depend on its labels.

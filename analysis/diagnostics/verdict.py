@@ -106,11 +106,17 @@ class Limits:
     def __post_init__(self) -> None:
         """Reject limits that every posterior, or no posterior, would meet."""
         if not self.rhat > 1:
-            raise ArgumentError(f"`rhat_max` must be above 1, such as 1.01; got {self.rhat}.")
+            raise ArgumentError(
+                f"`rhat_max` must be a number above 1, such as 1.01; got {self.rhat}."
+            )
         if self.ess is not None and not self.ess > 0:
-            raise ArgumentError(f"`ess_threshold` must be positive, such as 400; got {self.ess}.")
+            raise ArgumentError(
+                f"`ess_threshold` must be a positive number, such as 400; got {self.ess}."
+            )
         if not self.bfmi > 0:
-            raise ArgumentError(f"`bfmi_threshold` must be positive, such as 0.3; got {self.bfmi}.")
+            raise ArgumentError(
+                f"`bfmi_threshold` must be a positive number, such as 0.3; got {self.bfmi}."
+            )
 
     @property
     def deciding_rhat(self) -> float:

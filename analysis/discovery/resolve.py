@@ -347,9 +347,10 @@ def _fitting(view: View) -> Symmetry:
             if shapes.keys() >= {*block.variables}:
                 block.check(shapes)
         except ArgumentError as error:
-            words = str(error).removeprefix("`symmetry` ")
+            fault = str(error).partition(". ")[0].rstrip(".")
             raise ArgumentError(
-                f"`{view.argument}` has an attribute 'symmetry' that {words} Delete the attribute, or give a symmetry."
+                f"The attribute 'symmetry' of `{view.argument}` does not fit the variables: {fault}. Delete "
+                "the attribute, or give a symmetry."
             ) from error
     return view.declared_symmetry
 

@@ -99,7 +99,7 @@ class VariableLayout:
         if len(leads) > 1:
             raise ArgumentError(
                 f"The variables in `{argument}` have different numbers of chains or draws: "
-                f"{' and '.join((f'{chains} chain(s) of {draws} draws' for chains, draws in sorted(leads)))}. Give "
+                f"{' and '.join((f'{chains} chain(s) of {draws} draw(s)' for chains, draws in sorted(leads)))}. Give "
                 "the same chains and draws for each variable."
             )
         return np.concatenate(columns, axis=2)
@@ -564,8 +564,8 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first of "
-            f"them is {names[param]} in chain {chain}, draw {draw}."
+            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first such "
+            f"value is {names[param]} in chain {chain}, draw {draw}."
         )
 
 

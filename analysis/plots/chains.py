@@ -320,14 +320,14 @@ def plot_pair(
     """
     if len(entries) == 1:
         raise ArgumentError(
-            "`entries` names only one parameter. Name at least two, or omit `entries`."
+            "`entries` names only one parameter. Name at least two parameters, or omit `entries`."
         )
     views = views_of(posteriors)
     if len(entries) == 2:
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several posteriors, but a matrix shows only one. Give one posterior, or name two "
+            "`posteriors` contains several posteriors, but a matrix shows only one. Give one posterior, or name two "
             "parameters."
         )
     (view,) = views.values()

@@ -202,8 +202,9 @@ def checks_of(view: View) -> list[PredictedAndObserved]:
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
         raise ArgumentError(
-            f"`{view.argument}` has no predictions to compare with observed data{reason}. Store both under the same "
-            "name and with finite values, in the groups `posterior_predictive` and `observed_data`."
+            f"`{view.argument}` has no predictions that can be compared with observed data{reason}. Store "
+            "predictions and data under the same name and with finite values, in the groups `posterior_predictive` "
+            "and `observed_data`."
         )
     return found[:VARIABLES]
 
@@ -296,8 +297,8 @@ def plot_predictive(
         return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
         raise ArgumentError(
-            f"`truth` can be plotted only for networks with one input, but this network has {model.network.in_dim}. "
-            "Omit `truth`."
+            f"`truth` can be plotted only for networks with one input, but this network has {model.network.in_dim} "
+            "inputs. Omit `truth`."
         )
     return _intervals(views, points, output, seed)
 
@@ -325,7 +326,7 @@ def _bands(
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
         raise ArgumentError(
-            "`y` is missing, so predictions cannot be compared with data. Give the observed outputs."
+            "`y` is missing, so there are no data to compare the predictions with. Give the observed outputs."
         )
     return points.y
 
@@ -515,7 +516,7 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
         raise ArgumentError(
-            f"`x` has {points.size} values, but there are {size} predictions. Give one value per prediction."
+            f"`x` must have one value per prediction, but there are {points.size} value(s) and {size} prediction(s)."
         )
     return label, points.ravel().astype(float)
 

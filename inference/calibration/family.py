@@ -388,8 +388,7 @@ class _PriorPredictive:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
                     f"`observed` names {argument}, but the model draws no site {site} when {argument} is None. The "
-                    f"model draws the sites {there}. Name one of these sites, or map {argument} to the site that it "
-                    "observes."
+                    f"model draws the sites {there}. Name one of these sites, or map {argument} to its site."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data

@@ -135,7 +135,7 @@ def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
         if site["type"] == "plate" and len(site["value"]) != site["args"][0]:
             part, rows = len(site["value"]), site["args"][0]
             raise ArgumentError(
-                f"`target` {target.name!r} uses only {part} of {rows} rows of plate {name} at a time "
+                f"`target` {target.name!r} uses only {part} of the {rows} rows of plate {name} at a time "
                 "(`subsample_size`), but a posterior needs all rows. Omit `subsample_size`."
             )
 
@@ -312,7 +312,7 @@ class NumpyroDensity(Coordinates):
         """Return the log likelihood of all data, one term per observed site."""
         if rows is not None:
             raise ArgumentError(
-                "`rows` selects observations, but onebasin can separate the observations only of a network, and "
+                "`rows` selects observations, but onebasin can select observations only for networks, and "
                 f"{self.target.name!r} is not a network. Use `rows=None` for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)

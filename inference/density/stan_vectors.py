@@ -204,8 +204,8 @@ class StanVectors(Coordinates):
         """Return the log density as one term."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` selects observations, but the density of the Stan program {self.target.name!r} cannot be "
-                "separated by observation. Use `rows=None` for all data."
+                "`rows` selects observations, but onebasin cannot select observations of the Stan program "
+                f"{self.target.name!r}. Use `rows=None` for all data."
             )
         return self.log_density(vector)[None]
 

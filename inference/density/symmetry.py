@@ -318,8 +318,8 @@ def hold(
     for block in blocks:
         if all(name in density.derived for name in block.variables):
             raise ArgumentError(
-                f"`symmetry` moves only {', '.join(block.variables)}, which are computed from parameters. Also "
-                f"declare how the parameters move ({', '.join(values)})."
+                f"`symmetry` moves only quantities that are computed from parameters ({', '.join(block.variables)}). "
+                f"Also declare how the parameters move ({', '.join(values)})."
             )
         # Leave out quantities that could not be computed.
         rest = block.restricted(name for name in block.variables if name not in derived.missing)

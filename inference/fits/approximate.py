@@ -285,7 +285,7 @@ def weighted(job: Job[Any], found: Found) -> Found:
             result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
             if not np.isfinite(result.lp).any():
                 raise InferenceError(
-                    f"The log density of {job.target.name!r} is not finite at any of the {len(result.lp):,} draws, so "
+                    f"None of the {len(result.lp):,} draws has a finite log density of {job.target.name!r}, so "
                     "importance weights cannot be computed. Use `nuts`."
                 )
             moved, result = _checked(counted, fits, result, rng)

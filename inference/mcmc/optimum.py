@@ -75,8 +75,8 @@ class BestOptimum:
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):
             raise InferenceError(
-                f"No optimum with a finite log density was found from {len(found)} starting points. Check the "
-                f"data and the prior."
+                f"No optimum with a finite log density was found (starting points: {len(found)}). Check the data and "
+                "the prior."
             )
         return best
 

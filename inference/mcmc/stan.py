@@ -123,7 +123,8 @@ def find_optimum(
         done(number)
     if not found:
         raise InferenceError(
-            f"No optimum was found from {len(seeds)} starting points ({failure}). Check the data and the prior."
+            f"No optimum was found (starting points: {len(seeds)}; last failure: {failure}). Check the data and the "
+            "prior."
         )
     best = max((output for output, _ in found), key=_log_density)
     level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))

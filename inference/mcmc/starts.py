@@ -130,8 +130,8 @@ class Start:
         if (metric := self.inverse_metric) is not None:
             if np.shape(metric) not in ((chains, size), (chains, size, size)):
                 raise ArgumentError(
-                    f"`inverse_metric` must have shape {(chains, size)} or {(chains, size, size)}, for {chains} "
-                    f"chains and {size} coordinates; got {np.shape(metric)}."
+                    f"`inverse_metric` must have shape {(chains, size)} or {(chains, size, size)}, which begins with "
+                    f"the number of chains; got {np.shape(metric)}."
                 )
             scales = metric if np.ndim(metric) == 2 else np.diagonal(metric, axis1=1, axis2=2)
             if not (np.isfinite(metric).all() and (scales > 0).all()):
@@ -140,7 +140,7 @@ class Start:
             np.shape(steps) == (chains,) and np.isfinite(steps).all() and (steps > 0).all()
         ):
             raise ArgumentError(
-                f"`step_size` must be a positive number for each of {chains} chains; got {steps!r}."
+                f"`step_size` must be a positive number for each chain (chains: {chains}); got {steps!r}."
             )
         if self.warmup == 0 and steps is None:
             raise ArgumentError(
@@ -242,8 +242,8 @@ def start_of(job: Job[Any]) -> Start:
                     raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
                 if not np.isfinite(density.log_density(vector)):
                     raise ArgumentError(
-                        f"The log density of {job.target.name!r} is not finite at the values that `init` gives chain "
-                        f"{number}. Give values with a finite log density."
+                        f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
+                        "finite. Give values with a finite log density."
                     )
                 found.append(np.asarray(vector))
             positions = np.stack(found)

@@ -66,9 +66,9 @@ class Folding:
         layout = layout_of(target, progress)
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
-                f"`target` {target.name!r} declares a symmetry with {math.exp(layout.log_order):.3g} elements, whose "
-                "blocks move the same coordinates (such as the rows and columns of one matrix). For such "
-                f"symmetries, onebasin supports at most {ENUMERATED} elements. Use `nuts`."
+                f"`target` {target.name!r} declares a symmetry with {math.exp(layout.log_order):.3g} elements, and "
+                "several of its blocks move the same coordinates (such as the rows and the columns of one matrix). "
+                f"For such symmetries, onebasin supports at most {ENUMERATED} elements. Use `nuts`."
             )
         return cls(layout.density, layout)
 
@@ -185,7 +185,7 @@ def find_tops(
     found = [end for end in ends if np.isfinite(end.potential)]
     if not found:
         raise InferenceError(
-            f"No optimum with a finite log density was found from {starts} starting points. Raise `starts`, or lower "
+            f"No optimum with a finite log density was found (starting points: {starts}). Raise `starts`, or lower "
             "`init_radius`."
         )
     tops: list[Top] = []

@@ -98,7 +98,7 @@ def _highest_density(job: Job[Optimize]) -> Found:
     best = min(found, key=lambda end: end.fun)
     if not np.isfinite(best.fun):
         raise InferenceError(
-            f"No optimum of {job.target.name!r} was found from {s.starts} starting points. Raise `starts`, or lower "
+            f"No optimum of {job.target.name!r} was found (starting points: {s.starts}). Raise `starts`, or lower "
             "`init_radius`."
         )
     everything = {"include_tp": True, "include_gq": True}

@@ -199,8 +199,8 @@ def check_size(num_parts: int) -> None:
     """Reject matrices that are too large."""
     if num_parts > MAX_PARTS:
         raise ArgumentError(
-            f"The symmetry has {num_parts} components, but the exact permanent supports at most {MAX_PARTS}. Use "
-            "mutual_information='fractional'."
+            f"The symmetry has {num_parts} components, but mutual_information='exact' supports at most {MAX_PARTS}. "
+            "Use mutual_information='fractional'."
         )
 
 

@@ -79,7 +79,8 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
         parameters = inspect.signature(model).parameters.values()
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(
-            f"`model` is {model!r}, whose arguments cannot be determined. Give a NumPyro function or a target."
+            f"onebasin cannot find out which arguments `model` ({model!r}) takes. Give a NumPyro function or a "
+            "target."
         ) from error
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     data = {p.name: kept[p.name] for p in named if p.name in kept}
@@ -102,8 +103,8 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
     if isinstance(new_data, Mapping):
         return dict(new_data)
     raise ArgumentTypeError(
-        f"`new_data` must be a JSON file or a mapping from names to values; got {type(new_data).__name__}. Only the "
-        "posterior of a recorded network accepts an array of inputs. For other draws of a network, use "
+        f"`new_data` must be a JSON file or a mapping from names to values; got {type(new_data).__name__}. An array "
+        "of inputs is possible only for a posterior that records its network. For other draws of a network, use "
         "`ob.networks.predict(model, draws, x)`."
     )
 

@@ -291,8 +291,8 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, but the data of the program {target.name} are "
-            f"{', '.join(info.inputs) or 'none'}. Use these names."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the program {target.name} declares only the "
+            f"data {', '.join(info.inputs) or '(none)'}. Use these names."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -329,8 +329,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, but the data of the model {target.name} "
-            f"(`pm.Data`) are {', '.join(held) or 'none'}. Use these names."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the model {target.name} declares only the data "
+            f"{', '.join(held) or '(none)'} (`pm.Data`). Use these names."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]
@@ -353,8 +353,8 @@ def _of_pymc(
     except (ValueError, TypeError, IndexError, KeyError) as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the PyMC model {target.name}: {why}. Define observations with `shape=x.shape`, so "
-            "that their size follows the inputs."
+            f"`new_data` do not fit the PyMC model {target.name}: {why}. Define observations with `shape=x.shape`, "
+            "so that they have as many entries as the inputs."
         ) from error
     finally:
         with model:

@@ -29,7 +29,8 @@ class NumpyroTerms:
             density, sites = numpyro_density_of(target), Sites.of(target)
         if not sites.observed:
             raise ArgumentError(
-                f"The model {target.name} has no observed data to leave out. Give a model with observed data."
+                f"The model {target.name} has no observed data that could be left out. Give a model with observed "
+                "data."
             )
         self.names = density.names
         self._sums = target.is_network

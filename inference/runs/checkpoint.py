@@ -194,8 +194,8 @@ def check_folder(folder: Path) -> None:
             _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
         ):
             raise InferenceError(
-                f"The checkpoint needs the file name {path}, but onebasin did not write the file of this name. Move "
-                "the file to another folder."
+                f"A finished chain would replace the file {path}, which onebasin did not write. Move the file to "
+                "another folder."
             )
 
 

@@ -27,13 +27,13 @@ def initial_values(
     if isinstance(given, Sequence) and not isinstance(given, str):
         if len(given) != chains:
             raise ArgumentError(
-                f"`init` has {len(given)} entries, but there are {chains} chains. Give one entry per chain."
+                f"`init` must have one entry per chain (entries: {len(given)}; chains: {chains})."
             )
         found = [_read(each) if isinstance(each, str | Path) else each for each in given]
         for each in found:
             if not isinstance(each, Mapping):
                 raise ArgumentError(
-                    f"An entry of `init` is of type {type(each).__name__}. For each chain, give a JSON file or a "
+                    f"`init` has an entry of type {type(each).__name__}. For each chain, give a JSON file or a "
                     "mapping from names to values."
                 )
         return dotted(found), None

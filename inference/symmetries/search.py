@@ -413,8 +413,8 @@ def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None)
     again = measured([points[0]])[0]
     if again != probes[0].value:
         raise InferenceError(
-            "Two evaluations of the log density at one point differ, so no symmetry can be checked. Remove random "
-            "numbers from the model."
+            "The log density at one point differs between two evaluations, so symmetries cannot be checked. Remove "
+            "random numbers from the model."
         )
     return [probe for probe in probes if probe.known]
 

@@ -45,13 +45,13 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but onebasin can draw batches only for a network, and {target.name!r} is "
-            "not a network. Use batch_size=None."
+            f"`batch_size` is {batch_size}, but batches are possible only for networks, and {target.name!r} is not a "
+            "network. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has only {num_obs} observations. Use a batch size of at "
-            f"most {num_obs}, or None for all observations."
+            f"`batch_size` must not exceed the number of observations ({num_obs}); got {batch_size}. Use a smaller "
+            "size, or None for all observations."
         )
 
 

@@ -110,9 +110,8 @@ def fit(job: Job[Advi]) -> Found:
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
                 tried.append({**asdict(attempt), "error": next(causes, lines[-1]).rstrip(".")})
     raise AdviFailed(
-        f"Stan's {settings.family} ADVI failed on {target.name!r} in all {len(tried)} attempts, which had different "
-        f"starting points and ever smaller values of eta. The last error was: {tried[-1]['error']}. Use `dadvi` or "
-        "`nuts`.",
+        f"Stan's {settings.family} ADVI failed on {target.name!r} (attempts: {len(tried)}, from different starting "
+        f"points and with ever smaller eta). The last error was: {tried[-1]['error']}. Use `dadvi` or `nuts`.",
         tried,
     )
 

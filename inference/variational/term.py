@@ -261,13 +261,13 @@ def fitted(
     layout = layout_of(target)
     if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
-            "`posterior` comes from `advi`, which gives simplexes coordinates that do not move with the components. "
-            "Give a posterior from `symmetrised_vi`."
+            "`posterior` comes from `advi`, whose coordinates of a simplex do not move with the components. Give a "
+            "posterior from `symmetrised_vi`."
         )
     family = MeanField(layout.density.size)
     if group.sizes["param"] != layout.density.size:
         raise ArgumentError(
-            f"`posterior` has {group.sizes['param']} coordinates, but the target {target.name!r} has "
+            f"`posterior` has {group.sizes['param']} coordinate(s), but the target {target.name!r} has "
             f"{layout.density.size}. Give the target that the posterior approximates."
         )
     if evaluation is not None:

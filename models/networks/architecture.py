@@ -142,8 +142,8 @@ class Network(Brief):
         object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
         if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
             raise ArgumentError(
-                f"`hidden` is {self.hidden}, which gives the network {weights:.3g} weights ({in_words(8 * weights)} "
-                f"per draw). Use fewer units: at most {MOST:,} weights are supported."
+                f"`hidden` is {self.hidden}, so the network would have {weights:.3g} weights "
+                f"({in_words(8 * weights)} per draw). Use fewer units: at most {MOST:,} weights are supported."
             )
         activation(self.activation)
         choose("readout", self.readout, READOUTS)

@@ -74,8 +74,8 @@ def _per_layer(
         return (value,) * num_layers
     if len(value) != num_layers:
         raise ArgumentError(
-            f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers, including the output "
-            "layer. Give one number for all layers, or one per layer."
+            f"`{argument}` must have one number for all layers, or one per layer, including the output layer "
+            f"(numbers: {len(value)}; layers: {num_layers})."
         )
     return value
 
@@ -141,20 +141,21 @@ class Parametrisation(Brief):
             if not network.nonlinearity.positively_homogeneous:
                 fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
                 raise ArgumentError(
-                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. This keeps the "
-                    f"model's functions only if the activation is positively homogeneous, but {network.activation!r} "
-                    f"is not. Use weights='free', or one of the activations {', '.join(fitting)}."
+                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. Such a network "
+                    "represents all functions of the model only if the activation is positively homogeneous, which "
+                    f"{network.activation!r} is not. Use weights='free', or one of the activations "
+                    f"{', '.join(fitting)}."
                 )
             if network.readout != "linear":
                 raise ArgumentError(
-                    f"`weights` is {self.weights!r}, so free weights in the last layer must carry the scale, but "
+                    f"`weights` is {self.weights!r}, which requires free weights in the last layer, but "
                     f"readout={network.readout!r} has none. Use weights='free' or readout='linear'."
                 )
             for layer in network.layers:
                 if layer.hidden and layer.in_dim < 2:
                     raise ArgumentError(
                         f"`weights` is {self.weights!r}, but the units of {layer.weight} have only one input each, "
-                        "so their unit vectors have no angle. Use weights='free', or give every hidden layer at "
+                        "so their weights have no direction. Use weights='free', or give every hidden layer at "
                         "least two inputs."
                     )
 

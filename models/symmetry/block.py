@@ -84,7 +84,7 @@ class AxisPart:
         shortest = self.count * self.stride if self.repeats > 1 else 0
         if self.period < shortest or (self.period and not shortest):
             raise ArgumentError(
-                f"`period` must be {f'at least {shortest}' if shortest else 0} if repeats={self.repeats}; got "
+                f"With repeats={self.repeats}, `period` must be {f'at least {shortest}' if shortest else 0}; got "
                 f"{self.period}."
             )
 
@@ -430,8 +430,8 @@ class Block[P: Part](ABC):
     def elements(self, size: int) -> list[P]:
         """Return every part, beginning with the identity, if there are finitely many."""
         raise ArgumentError(
-            f"A `{type(self).__name__}` has infinitely many elements, so they cannot be listed. Draw some of them "
-            "with `random`."
+            f"The elements of a `{type(self).__name__}` cannot be listed, because there are infinitely many. Draw "
+            "some of them with `random`."
         )
 
     def log_order(self, size: int) -> float:
@@ -478,7 +478,7 @@ class Block[P: Part](ABC):
                 if part is None or int(part.positions.max()) >= max(shape[axis], 1):
                     raise ArgumentError(
                         f"`symmetry` moves {said}, but the shape of {name} is {tuple(shape)}. Choose an axis and "
-                        "positions within this shape."
+                        "positions that exist."
                     )
                 if any(other.axis == axis and not part.commutes(other) for other in own):
                     raise ArgumentError(

@@ -113,7 +113,8 @@ class Exchangeable(Permuting):
         check_names("complements", self.complements)
         if not self.variables:
             raise ArgumentError(
-                "`axes` is empty. Name the variables whose components are interchangeable, such as {'mu': 0}."
+                "`axes` is empty. Map each variable whose components are interchangeable to its axis, as in {'mu': "
+                "0}."
             )
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
@@ -210,7 +211,8 @@ class Exchangeable(Permuting):
         super().check(shapes)
         if self.complements and self.size(shapes) != 2:
             raise ArgumentError(
-                f"`complements` needs two components, but the block has {self.size(shapes)}. Omit `complements`."
+                f"`complements` requires exactly two components, but the block has {self.size(shapes)}. Omit "
+                "`complements`."
             )
 
 
@@ -323,13 +325,13 @@ class Counterparts(Permuting):
         for name in (*self.along, *self.complements):
             if name in named:
                 raise ArgumentError(
-                    f"`tuples` names {name}, which `along` or `complements` names too. Name each variable in only "
-                    "one argument."
+                    f"{name} stands both in `tuples` and in `along` or `complements`. Name each variable in only one "
+                    "argument."
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
-                f"`flips` names {next(iter(self.reflected))}, whose sign already changes in the exchange. Remove "
-                "this name from `flips`."
+                f"`flips` names {next(iter(self.reflected))}, but `tuples` already gives this variable a change of "
+                "sign. Remove this name from `flips`."
             )
 
     @property
@@ -464,7 +466,7 @@ class Counterparts(Permuting):
                 except IndexError:
                     raise ArgumentError(
                         f"`symmetry` moves {stacked}, but {member.name} has shape {tuple(shapes[member.name])}. "
-                        "Choose positions within this shape, counted from 0."
+                        "Choose positions that exist; they are counted from 0."
                     ) from None
                 if marks[member.name].max(initial=0) > 1:
                     raise ArgumentError(

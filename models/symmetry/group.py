@@ -46,7 +46,7 @@ class Group:
                         if other != place:
                             both = f"{place_in_words(other, name)} and {both}, which overlap"
                         raise ArgumentError(
-                            f"`symmetry` has two blocks that move {both}. Move each position in one block only."
+                            f"`symmetry` has two blocks that move {both}. Let only one block move each position."
                         )
                 others += places_of(places)
         # One of two blocks has counterparts, and both move the same entries.

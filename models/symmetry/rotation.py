@@ -200,8 +200,8 @@ class Rotation(Block[Rotated]):
             )
         if len(axes_of(self.axes[self.loadings])) > 1:
             raise ArgumentError(
-                f"`axes` begins with {self.loadings}, which rotates along several axes. Begin with the loadings, "
-                "which rotate along one axis."
+                f"The first variable of `axes`, {self.loadings}, has several axes of components, but the loadings "
+                "must come first and have only one such axis. Correct the order or the axes."
             )
 
     @classmethod

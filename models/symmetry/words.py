@@ -73,8 +73,8 @@ def read(word: str) -> Block:
         turned = {part.name: part.place for part in parts if part.axes}
         if len(turned) < len(parts) or any(part.flips for part in parts):
             raise ArgumentError(
-                f"`exchangeable` has {word!r}. After @, name every variable once and give only axes, because "
-                f"rotations include sign changes. {_SYNTAX}."
+                f"`exchangeable` has the invalid part {word!r}. After @, name every variable once and give only "
+                f"axes, because rotations include sign changes. {_SYNTAX}."
             )
         return Rotation(turned)
     texts = [text.strip() for text in _COMMA.split(word)]
@@ -99,8 +99,8 @@ def read(word: str) -> Block:
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
-            f"`exchangeable` has {word}, whose variables have {min(lengths)} and {max(lengths)} components. Give "
-            f"each component one entry of every variable. {_SYNTAX}."
+            f"The variables in {word} have {min(lengths)} and {max(lengths)} components, but `exchangeable` must "
+            f"name equally many components of each variable. {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
@@ -162,7 +162,7 @@ def spell(block: Block) -> str:
         found = _PART.fullmatch(name)
         if found is None or found["name"] != name:
             raise ArgumentError(
-                f"`block` names {name!r}, which cannot be written for `--exchangeable`. {_SYNTAX}."
+                f"`--exchangeable` cannot name the variable {name!r} of `block`. {_SYNTAX}."
             )
     return ",".join([*texts, *parts.values()])
 

@@ -80,7 +80,9 @@ def read_home(path: Path, origin: Origin) -> Home:
     check_home_path(path.absolute(), origin)
     match = _VERSION.search(makefile)
     if match is None:
-        raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) states no version. {advice}")
+        raise CmdStanNotFound(
+            f"The makefile of `{path}` ({origin}) does not state a version. {advice}"
+        )
     major, minor, patch = (int(part) for part in match.groups())
     if os.path.isfile(path / MARKER):
         origin = "assembled"  # `activate` has set CMDSTAN to this home.
@@ -277,8 +279,7 @@ def _first_words(command: list[str]) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise HomeBuildError(
-            f"`{' '.join(command)}` cannot be run: {error}. Install the program, or correct its "
-            "path."
+            f"`{' '.join(command)}` cannot be run: {error}. Install this program, or correct its path."
         ) from error
     return done.stdout
 

@@ -452,7 +452,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     for name, number in wanted.items():
         if number and isinstance(given[name], list):
             raise RunFailed(
-                f"{name} is an array, but the program declares it as a single number. Give a number"
+                f"{name} is an array, but the program declares a single number. Give a number"
             )
     model = Model(form, data, seed=arguments.seed)
     Model(jacobian, data, seed=arguments.seed)

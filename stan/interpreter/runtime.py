@@ -220,8 +220,8 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
     """Reject a library with another layout: known defaults must be where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
-            f"stanli {found} has the binary interface {library.stanli_abi_version()}, but this version of onebasin "
-            f"needs {ABI}. Update both packages."
+            f"stanli {found} has version {library.stanli_abi_version()} of the binary interface, but this version of "
+            f"onebasin needs version {ABI}. Update both packages."
         )
     for name, (layout, defaults) in OPTIONS.items():
         buffer = (ctypes.c_ubyte * 512)(*([0xAA] * 512))

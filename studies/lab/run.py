@@ -324,7 +324,7 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         why = run.record["cells"][broken[0]]["message"]
         raise StudyError(
-            f"{len(outcomes.paths)} cells have a posterior, but {broken[0]} failed{more}: {why}. See "
+            f"{broken[0]} failed{more}: {why}. The other cells ({len(outcomes.paths)}) have a posterior. See "
             f"{run.path / 'run.json'} for the traceback. Repeat the command to run the failed cells again."
         )
     return frames
@@ -344,8 +344,8 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"There are no results in {path} that `--show` could show. Run the study first, or give the folder of a "
-            "finished run with --out."
+            f"{path} contains no results to show. Run the study first, or give the folder of a finished run with "
+            "--out."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(

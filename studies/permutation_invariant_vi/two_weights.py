@@ -308,8 +308,8 @@ def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
     known = [end for end in ends if np.isfinite(end.fun)]
     if not known:
         raise InferenceError(
-            "The optimiser found no optimum of the ELBO from any start. Check that the data are finite, and that "
-            "`alphas` and `noises` are neither very small nor very large."
+            "The optimiser found no optimum of the ELBO from any starting point. Check that the data are finite, "
+            "and that `alphas` and `noises` are neither very small nor very large."
         )
     best = min(known, key=lambda end: float(end.fun)).x
     return approximation(best[:2], np.exp(best[2:]), found)

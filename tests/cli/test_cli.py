@@ -49,7 +49,7 @@ def test_process_exits_with_the_code_that_main_returns():
     ]
     done = subprocess.run([*call, "study"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("onebasin: `NAME` is missing; the studies are: relu-teacher")
+    assert done.stderr.startswith("onebasin: `NAME` is missing. The studies are relu-teacher")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 

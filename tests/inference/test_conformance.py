@@ -385,7 +385,11 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
     ("method", "how", "said"),
     [
         ({"draws": 5}, {}, "`method` must be a name.*; got 'dict'"),
-        (ob.Nuts(), {"draws": 5}, r"`draws` is given separately.*Write Nuts\(draws=\.\.\.\)"),
+        (
+            ob.Nuts(),
+            {"draws": 5},
+            r"`draws` cannot be given separately.*Write Nuts\(draws=\.\.\.\)",
+        ),
         ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),
         ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc uses JAX"),

@@ -125,7 +125,7 @@ def test_a_slash_becomes_a_dot(tmp_path, way):
 
 REFUSED = {
     "chain": ({"chain": draws()}, "a variable named chain, which is an axis"),
-    "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a` in `.*` differ in shape"),
+    "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a` in `.*` have different shapes"),
     "number": (3.5, "must be an `xarray.DataTree`.*; got float"),
 }
 """Some rejected inputs; tests/bad_inputs/kinds.txt has all others."""
@@ -149,7 +149,9 @@ def test_every_function_refuses_in_the_same_words(kind, use):
 
 
 def test_two_parameters_of_one_name_are_refused():
-    with pytest.raises(OnebasinError, match=r"two parameters named mu\[0\]"):
+    with pytest.raises(
+        OnebasinError, match=r"Two parameters of the posterior would both be named mu\[0\]"
+    ):
         ob.diagnose({"mu": draws(2), "mu[0]": draws()})
 
 

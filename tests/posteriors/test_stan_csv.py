@@ -99,7 +99,7 @@ WHOLE = chains.text()
         (WHOLE.replace("sigma", ".."), "which no file can store"),
         ("name,Mean\nmu,0.5\n", "has 'mu' in row 1, which is not a number"),
         ("a,b\n1,2\n3\n4,5\n", "has 1 field(s) in row 2, but 2 columns"),
-        ("lp__,energy__\n1,2\n", "has only statistics of the sampler"),
+        ("lp__,energy__\n1,2\n", "contains only statistics of the sampler"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):

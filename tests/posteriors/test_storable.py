@@ -45,7 +45,7 @@ def check(values, **dims):
     [
         *((n, f"a variable named {n}, which is an axis of every") for n in ("draw", "chain")),
         *((n, "no file can store") for n in (3, "a/b", "", ".", "..", "a\0", "\udc80")),
-        ("a_dim_0", "a variable a_dim_0, which is also the name of an axis of a"),
+        ("a_dim_0", "a variable a_dim_0, and an axis of a has the same name"),
     ],
 )
 def test_names_that_a_posterior_has_no_place_for(name, words):
@@ -65,8 +65,11 @@ def test_values_that_are_no_array(value):
         ({"a": ("draw", "k")}, "must not be chain or draw"),
         ({"a": ("k", "k")}, "differ within a variable"),
         ({"a": ("k", "b")}, "which is also the name of a variable"),
-        ({"a": ("k",)}, r"one name per axis of a, whose shape is \(2, 3\); got 1"),
-        ({"a": ("k", "l"), "b": ("l",)}, "axis name l for a and b, but the sizes 3 and 2 differ"),
+        ({"a": ("k",)}, r"1 name\(s\) for the axes of a, whose shape is \(2, 3\)"),
+        (
+            {"a": ("k", "l"), "b": ("l",)},
+            "axes of a and b the same name, l, but their sizes are 3 and 2",
+        ),
         ({"absent": ("k",)}, "`dims` names axes of absent"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_program_that_is_none_is_refused(tmp_path, text, words):
         (WHOLE | {"y": 1}, r"m\.stan rejects its data:\n.*y"),
         (
             WHOLE | {"n": [2]},
-            r"m\.stan rejects its data:\nn is an array, but the program declares it as a sin",
+            r"m\.stan rejects its data:\nn is an array, but the program declares a sin",
         ),
         (WHOLE | {"n": 2.5}, r"m\.stan rejects its data:\n.*n"),
     ],

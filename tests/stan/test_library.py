@@ -171,6 +171,6 @@ def test_data_are_refused(engine):
 @pytest.mark.usefixtures("unchecked")
 def test_a_point_of_another_length_is_refused(library):
     with pytest.raises(
-        ValueError, match=r"`points` has shape \(2,\), but for .* its last axis must have length 1"
+        ValueError, match=r"last axis of `points` must have length 1 for .* got shape \(2,\)"
     ):
         library.log_density([0.0, 1.0])

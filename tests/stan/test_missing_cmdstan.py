@@ -34,7 +34,7 @@ def program(folder, text):
 
 def test_a_refused_program_says_why_and_how_to_get_cmdstan(tmp_path):
     said = (
-        "stanli does not support tuples, so the program needs CmdStan. CmdStan is not installed: run "
+        "The program needs CmdStan, because stanli does not support tuples. CmdStan is not installed: run "
         "`pip install 'onebasin[cmdstan]'`"
     )
     refused = program(tmp_path, TUPLE)

@@ -199,8 +199,8 @@ def test_other_networks_are_refused(of, other, message):
     ("how", "message"),
     [
         ({"names": ("inputs", "y")}, r"those of `b` are named inputs, those of `a` x"),
-        ({"x": X + 1e-4}, r"x has other values in `b` than in `a`. Give posteriors of the same"),
-        ({"y": Y[:, [0, 0]]}, r"y has other values"),
+        ({"x": X + 1e-4}, r"values of x differ between `b` and `a`. Give posteriors of the same"),
+        ({"y": Y[:, [0, 0]]}, r"values of y differ"),
     ],
 )
 def test_other_data_are_refused(of, how, message):

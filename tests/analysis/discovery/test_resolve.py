@@ -87,5 +87,8 @@ def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
 def test_a_symmetry_that_the_variables_do_not_have_is_reported_with_the_file(make):
     tree = make(WHOLE, (Exchangeable({"mu": 4}),))
     for ask in (diagnose, align):
-        with pytest.raises(ValueError, match=r"`posterior` has an attribute 'symmetry' that moves"):
+        with pytest.raises(
+            ValueError,
+            match=r"attribute 'symmetry' of `posterior` does not fit the variables: `symmetry` moves",
+        ):
             ask(tree)

@@ -80,7 +80,7 @@ def test_draws_of_the_posterior_are_tried_too():
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda p: np.random.default_rng().normal(), "Two evaluations of the log density"),
+        (lambda p: np.random.default_rng().normal(), "differs between two evaluations"),
         (lambda p: -np.inf, "No point with a finite log density"),
     ],
 )

@@ -318,19 +318,19 @@ def test_prediction_is_the_network_of_each_draw(draws, batch_size):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"W2": None}, {}, "`draws` lack W2; got W1, b1, b2, W3, b3"),
+        ({"W2": None}, {}, "`draws` must contain W2, but contains only W1, b1, b2, W3, b3"),
         (
             {"b1": np.zeros((2, 4, 4))},
             {},
-            r"`draws` contain b1 with shape \(2, 4, 4\).*chain, draw, 4",
+            r"array b1 in `draws` has shape \(2, 4, 4\).*chain, draw, 4",
         ),
         (
             {"W1": np.zeros((3, 4))},
             {},
-            r"`draws` contain W1 with shape \(3, 4\).*chain, draw, 3, 4",
+            r"array W1 in `draws` has shape \(3, 4\).*chain, draw, 3, 4",
         ),
         ({}, {"batch_size": 0}, "`batch_size` must be a whole number, at least 1; got 0"),
-        ({}, {"x": POINTS[:, :2]}, r"`x` has shape \(6, 2\), but the network has 3 inputs"),
+        ({}, {"x": POINTS[:, :2]}, r"`x` must have shape \(obs, 3\).* got \(6, 2\)"),
         ({}, {"x": POINTS * np.nan}, r"`x` has 18 value\(s\) that are not finite"),
     ],
 )

@@ -233,10 +233,7 @@ PAIR = apart(("mu[0]", "mu[1]"))
         ((Rotation({"L": 1}), Exchangeable({"L": 1})), "move axis 1 of L"),
         ((Rotation({"S": 1}),), "with loadings that have at least 3 rows"),
         (apart(("a", "mu")), r"members of a~mu, so they must have equal shapes; got \(\), \(3,\)"),
-        (
-            apart(("mu[0]", "mu[3]")),
-            r"but mu has shape \(3,\)\. Choose positions within this shape",
-        ),
+        (apart(("mu[0]", "mu[3]")), r"but mu has shape \(3,\)\. Choose positions that exist"),
         (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "lists some entries of mu twice"),
         (
             apart(("a", "other"), mu=0),

@@ -70,7 +70,7 @@ def test_find_takes_the_newest_release(tmp_path, monkeypatch, present, newest):
     [
         (None, "is not a directory"),
         ({}, "has no readable makefile"),
-        ({"makefile": "all:\n"}, "states no version"),
+        ({"makefile": "all:\n"}, "does not state a version"),
     ],
 )
 def test_find_does_not_skip_a_wrong_cmdstan(tmp_path, monkeypatch, content, complaint):
