@@ -143,14 +143,15 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "no data"
         raise ModelDataError(
-            f"The model {name} needs {', '.join(lacking)} as data, but `data` contains only {given}. Add what is "
+            f"The model {name!r} needs {', '.join(lacking)} as data, but `data` contains only {given}. Add what is "
             "missing to `data`."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         takes = f"only {', '.join(taken)}" if taken else "no arguments"
         raise ModelDataError(
-            f"`data` contains {', '.join(map(str, unknown))}, but the model {name} takes {takes}. Correct the names."
+            f"`data` contains {', '.join(map(str, unknown))}, but the model {name!r} takes {takes}. Correct the "
+            "names."
         )
 
 

@@ -400,7 +400,7 @@ def check_dims(variable: xr.DataArray, argument: str) -> None:
         dims = ", ".join(map(str, variable.dims))
         raise ArgumentError(
             f"The variable `{variable.name}` of `{argument}` has dimensions ({dims}), but every variable needs the "
-            f"dimensions (chain, draw, ...). Add {' and '.join(missing)}."
+            f"dimensions (chain, draw, ...). Add the missing dimension(s): {', '.join(missing)}."
         )
 
 

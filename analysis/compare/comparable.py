@@ -113,9 +113,9 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
         raise ArgumentError(
-            f"`posteriors` share only {', '.join(names)}, which may depend on the labels, but the symmetry does not "
-            "move these variables, so alignment cannot make them comparable. To compare them as sampled, list them "
-            "in `var_names`."
+            f"The posteriors share only {', '.join(names)}, which may depend on the labels, but the symmetry does "
+            "not move these variables, so alignment cannot make them comparable. To compare them as sampled, list "
+            "them in `var_names`."
         )
     return Shared(kept, only_in, with_labels)
 
@@ -183,13 +183,14 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ArgumentError(
-                f"`posteriors` were fitted to different data: the data of `{name}` are named {', '.join(names[0])}, "
-                f"but those of `{truth}` are named {', '.join(names[1])}. Give posteriors of the same data."
+                f"The posteriors were fitted to different data: the data of `{name}` are named "
+                f"{', '.join(names[0])}, but those of `{truth}` are named {', '.join(names[1])}. Give posteriors of "
+                "the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
                 raise ArgumentError(
-                    f"`posteriors` were fitted to different data: the values of {variable} differ between `{name}` "
+                    f"The posteriors were fitted to different data: the values of {variable} differ between `{name}` "
                     f"and `{truth}`. Give posteriors of the same data."
                 )
 

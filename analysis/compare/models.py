@@ -95,7 +95,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
     if len({column.size for column in each.values()}) > 1:
         told = ", ".join(f"{name} has {column.size}" for name, column in each.items())
         raise ArgumentError(
-            f"`models` have different numbers of observations ({told}). Compare models of the same data."
+            f"The models have different numbers of observations ({told}). Compare models of the same data."
         )
     columns = [base.to_numpy()]
     for name, own in others:
@@ -103,7 +103,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
         lacks = [] if places else [str(label) for label in base.index.difference(own.index)]
         if lacks:
             raise ArgumentError(
-                f"`models` have different observations: {name} lacks {in_brief(lacks, NAMED)}, which {first} has. "
+                f"The models have different observations: {name} lacks {in_brief(lacks, NAMED)}, which {first} has. "
                 "Compare models of the same data, whose observations have the same names (coordinates)."
             )
         columns.append((own if places else own.reindex(base.index)).to_numpy())

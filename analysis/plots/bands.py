@@ -255,7 +255,7 @@ def plot_uncertainty(
     for view in views.values():
         model = network_of(view)
         if model.is_classifier or model.network.in_dim != 1:
-            inputs = f"a network of {model.network.in_dim} inputs"
+            inputs = f"a network with {model.network.in_dim} inputs"
             of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
                 f"`{view.argument}` is the posterior of {of}, but bands need a regression network with one input. "

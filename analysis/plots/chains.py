@@ -143,8 +143,8 @@ def plot_ranks(
     quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
-            "`posterior` has only one chain, but ranks compare chains. Use `ob.plot.traces`, or sample with more "
-            "chains."
+            "`posterior` has only one chain, but a rank plot needs at least two. Use `ob.plot.traces`, or sample "
+            "with more chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
     panels, x = {}, np.linspace(0, 1, 101)

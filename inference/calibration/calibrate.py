@@ -485,7 +485,7 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
         if shapes != first:
             raise ArgumentError(
                 "A family with a `model` must always simulate data of the same shapes, but `simulate` returned "
-                f"{first} and then {shapes}. Omit `model`, or simulate data of one size."
+                f"{first} and then {shapes}. Omit `model`, or always simulate data of the same shapes."
             )
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 

@@ -69,8 +69,8 @@ def numpyro_predictions(
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
             raise ArgumentError(
-                f"`posterior` lacks the variables {', '.join(lost)} of the model {target.name}. Give a posterior of "
-                "this model."
+                f"`posterior` lacks the variables {', '.join(lost)} of the model {target.name!r}. Give a posterior "
+                "of this model."
             )
         values = {name: draws[name] for name in latent}
         keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))
@@ -112,7 +112,7 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
         rest = [name for name in data if name not in new and name not in empty]
         as_is += f", and with {', '.join(rest)} unchanged" if rest else ""
         raise ModelDataError(
-            f"`new_data` do not fit the model {target.name}. With {', '.join(new) or 'no new data'}{as_is}, the "
+            f"`new_data` does not fit the model {target.name!r}. With {', '.join(new) or 'no new data'}{as_is}, the "
             f"model fails ({reason(error).rstrip('.')}). Correct the data."
         ) from error
 
@@ -133,8 +133,8 @@ def _all_draws(
         sites = trace(uncondition(seeded(substitute(model, data=own), key))).get_trace()
         if fixed := [n for n in drawn if n in sites and sites[n]["is_observed"]]:
             raise ModelDataError(
-                f"The model {target.name} cannot draw {', '.join(fixed)} again, because `scan` fixes observed values. "
-                "Write the model without `scan`."
+                f"The model {target.name!r} cannot draw {', '.join(fixed)} again, because `scan` fixes observed "
+                "values. Write the model without `scan`."
             )
         found: Arrays = {}
         for name, site in sites.items():

@@ -291,7 +291,7 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, but the program {target.name} declares only the "
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the program {target.name!r} declares only the "
             f"data {', '.join(info.inputs) or '(none)'}. Use these names."
         )
     try:
@@ -300,7 +300,7 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"The program {target.name} rejects `new_data`: {why}. The other data keep their values: "
+            f"The program {target.name!r} rejects `new_data`: {why}. The other data keep their values: "
             f"{', '.join(rest) or 'none'}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
@@ -329,8 +329,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, but the model {target.name} declares only the data "
-            f"{', '.join(held) or '(none)'} (`pm.Data`). Use these names."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the model {target.name!r} declares only the "
+            f"data {', '.join(held) or '(none)'} (`pm.Data`). Use these names."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]
@@ -353,8 +353,8 @@ def _of_pymc(
     except (ValueError, TypeError, IndexError, KeyError) as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the PyMC model {target.name}: {why}. Define observations with `shape=x.shape`, "
-            "so that they have as many entries as the inputs."
+            f"`new_data` does not fit the PyMC model {target.name!r}: {why}. Define observations with "
+            "`shape=x.shape`, so that they have as many entries as the inputs."
         ) from error
     finally:
         with model:

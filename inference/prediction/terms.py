@@ -29,7 +29,7 @@ class NumpyroTerms:
             density, sites = numpyro_density_of(target), Sites.of(target)
         if not sites.observed:
             raise ArgumentError(
-                f"The model {target.name} has no observed data that could be left out. Give a model with observed "
+                f"The model {target.name!r} has no observed data that could be left out. Give a model with observed "
                 "data."
             )
         self.names = density.names
@@ -74,7 +74,7 @@ class StanTerms:
         found = find_roles(self._program.roles, arrays_of(self._program.data), shapes)
         if not found.log_likelihood:
             raise ArgumentError(
-                f"The program {self._target.name} does not compute the log likelihood of each observation. Add a "
+                f"The program {self._target.name!r} does not compute the log likelihood of each observation. Add a "
                 "generated quantity `log_lik`, or name an existing one with `stan_program(..., log_likelihood=...)`."
             )
         return found.log_likelihood

@@ -141,10 +141,10 @@ class Parametrisation(Brief):
             if not network.nonlinearity.positively_homogeneous:
                 fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
                 raise ArgumentError(
-                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. Such a network "
-                    "represents all functions of the model only if the activation is positively homogeneous, which "
-                    f"{network.activation!r} is not. Use weights='free', or one of the activations "
-                    f"{', '.join(fitting)}."
+                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. With this "
+                    "constraint, a network can represent every function of the free network only if the activation "
+                    f"is positively homogeneous, but {network.activation!r} is not. Use weights='free', or one of "
+                    f"the activations {', '.join(fitting)}."
                 )
             if network.readout != "linear":
                 raise ArgumentError(

@@ -139,8 +139,8 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
 @pytest.mark.parametrize(
     "new, model, said",
     [
-        ({"z": 1}, "numpyro", "`new_data` contains z, but the model line takes only"),
-        ({"x": 1.0}, "numpyro", "`new_data` do not fit the model line. With x, without y"),
+        ({"z": 1}, "numpyro", "`new_data` contains z, but the model 'line' takes only"),
+        ({"x": 1.0}, "numpyro", "`new_data` does not fit the model 'line'. With x, without y"),
         ([1.0], "numpyro", "`new_data` must be a JSON file or a mapping"),
         ("no.json", "numpyro", "no.json, which does not exist"),
         ({"z": 1}, "stan", "contains z, but the program .* declares only the data n, x, y"),
