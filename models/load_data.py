@@ -276,8 +276,8 @@ def _mnist_part(images: Path, labels: Path, source: str, **fields: Any) -> Datas
     pixels, numbers = read_idx(images, num_axes=3), read_idx(labels, num_axes=1)
     if len(pixels) != len(numbers) or numbers.max(initial=0) > 9:
         raise CorruptDataError(
-            f"{labels.name} must contain one label from 0 to 9 for each of the {len(pixels)} images in "
-            f"{images.name}, but does not (folder {images.parent}). Download both files again."
+            f"In {images.parent}, {labels.name} does not contain exactly one label from 0 to 9 for each of the "
+            f"{len(pixels)} images in {images.name}. Download both files again."
         )
     return _digits("mnist", pixels.reshape(len(pixels), -1), numbers, source, **fields)
 

@@ -143,8 +143,8 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "no data"
         raise ModelDataError(
-            f"The model {name!r} needs {', '.join(lacking)} as data, but `data` contains only {given}. Add what is "
-            "missing to `data`."
+            f"The model {name!r} needs {', '.join(lacking)} as data; `data` contains only {given}. Add the missing "
+            "names to `data`."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):

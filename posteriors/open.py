@@ -208,9 +208,9 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         raise ArgumentTypeError(
-            f"`{argument}` must be an `xarray.DataTree`, the result of an inference method, files of a posterior, a "
-            "mapping from names to arrays (chain, draw, ...), or an object that ArviZ converts; got "
-            f"{type(value).__name__}."
+            f"`{argument}` must be an `xarray.DataTree`, the result of an inference method, one or more paths of "
+            "posterior files, a mapping from names to arrays of shape (chain, draw, ...), or another object that "
+            f"ArviZ can convert; got {type(value).__name__}."
         ) from error
 
 
@@ -222,8 +222,8 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
         if runs is None:
             raise ArgumentTypeError(
-                f"`{argument}` is a {type(value).__name__}, which has no draws. Give the fit that the method "
-                "`sample` returns."
+                f"`{argument}` is of type {type(value).__name__}, which contains no draws. Give the fit that the "
+                "method `sample` returns."
             )
         return open_tree([Path(file) for file in runs.csv_files], argument=argument)
     if maker == "emcee" and hasattr(value, "get_chain"):  # Its walkers count as chains.
@@ -274,7 +274,7 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
         else:
             raise ArgumentError(
                 f"`{argument}` has the group `posterior`, so each entry must be a group of arrays, but {group} is "
-                f"not. Convert {group}."
+                f"not. Convert {group} to a group."
             )
     return xr.DataTree.from_dict(groups)
 

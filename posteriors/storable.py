@@ -160,8 +160,8 @@ def check_values(
             numeric = False
         if not numeric:
             raise ArgumentTypeError(
-                f"The variable {name} of `{argument}` must be one array of numbers; got {type(value).__name__}. Give "
-                "each part its own name."
+                f"The variable {name} of `{argument}` must be one array of numbers; got {type(value).__name__}. "
+                "Store each part as a variable with its own name."
             )
         shape = np.shape(value)
         if name in dims and len(dims[name]) != len(shape):

@@ -433,8 +433,8 @@ def groups_of(
     rows = np.lexsort([order, chain]).reshape(len(each), -1)
     if (order[rows][:, 1:] == order[rows][:, :-1]).any():
         raise ArgumentError(
-            f"In `{argument}`, several draws of a chain have the same number. Add a column `.chain` with the chain "
-            "numbers, and give every entry of a variable its own column."
+            f"In `{argument}`, several rows of a chain have the same draw number. Add a column `.chain` with the "
+            "chain numbers, and give every entry of a variable its own column."
         )
     columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in counting}
     stats: dict[str, np.ndarray] = {}

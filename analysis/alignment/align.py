@@ -269,8 +269,8 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
             raise ArgumentError(
-                f"The alignment in `reference` has {there}, but in `{features.reader.argument}` the shape of {name} "
-                f"is {shape}. Give an alignment of the same model and symmetry."
+                f"`reference` does not fit `{features.reader.argument}`: the alignment has {there}, but here the "
+                f"shape of {name} is {shape}. Give an alignment of the same model and symmetry."
             )
     return aim.into(features.units)
 

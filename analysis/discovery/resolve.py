@@ -230,7 +230,7 @@ def check_left_behind(
         raise LeavesPosterior(
             view.argument,
             spelt(symmetry),
-            f"Alignment would not move these quantities, which change with the labels: {in_brief(left, LISTED)}.",
+            f"These quantities change with the labels, but alignment would not move them: {in_brief(left, LISTED)}.",
             advice(view),
         )
 

@@ -82,8 +82,8 @@ class VariableLayout:
         for variable in self.variables:
             if variable.name not in draws:
                 raise ArgumentError(
-                    f"`{argument}` lacks the fitted variable {variable.name}; its variables are "
-                    f"{', '.join(map(str, draws)) or 'none'}. Give draws of all fitted variables."
+                    f"`{argument}` lacks the fitted variable {variable.name}; got "
+                    f"{', '.join(map(str, draws)) or 'no variables'}. Give draws of all fitted variables."
                 )
             values = draws[variable.name]
             if isinstance(values, xr.DataArray):

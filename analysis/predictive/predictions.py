@@ -131,8 +131,8 @@ def predict_points(
         return _classes(model, draws, points)
     if model.infers_noise and "sigma" not in draws:
         raise ArgumentError(
-            f"`posterior` has no draws of sigma, which the network infers; it has only {', '.join(draws)}. Give the "
-            "whole posterior."
+            f"The network infers its noise, so `posterior` must contain draws of sigma; got {', '.join(draws)}. Give "
+            "the whole posterior."
         )
     rng = np.random.default_rng(seed)
     centres, spreads, scores = [], [], []

@@ -58,8 +58,8 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         with suppress(OSError):
             by = place.read_text(errors="replace")
         raise InUse(
-            f"`{argument}` is {path}, which {by or 'another process'} is writing. Wait until it has ended, or choose "
-            "a different name."
+            f"`{argument}` is {path}, which {by or 'another process'} is writing. Wait until that process has ended, "
+            "or choose a different name."
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:

@@ -253,8 +253,8 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             if name not in own:
                 known = ", ".join(own) or "no parameters"
                 raise ArgumentError(
-                    f"`simulate` returns the parameter {name}, but the posterior has {known}. Use the program's "
-                    "names in `simulate`."
+                    f"`simulate` returns the parameter {name}, but the parameters of the posterior are {known}. Use "
+                    "the program's names in `simulate`."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
                 raise ArgumentError(

@@ -87,7 +87,7 @@ def log_density(
             points = dotted(points)
         if absent := [name for name in names if name not in points]:
             raise ArgumentError(
-                "`points` must contain every parameter of the target, but lacks "
+                "`points` must contain every parameter of the target; missing: "
                 f"{', '.join(f'`{name}`' for name in absent)}. Give values for {', '.join(names)}."
             )
         if isinstance(points, xr.Dataset):

@@ -37,7 +37,7 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> Mapping[
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has {', '.join(map(str, unknown))}, which the target lacks"] if unknown else []
         raise ArgumentError(
-            f"`start` {' and '.join(faults)}. Give values for these variables only: {', '.join(expected)}."
+            f"`start` {' and '.join(faults)}. Give values for exactly these variables: {', '.join(expected)}."
         )
     return start
 

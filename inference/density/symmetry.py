@@ -106,7 +106,7 @@ def spread_draws(
     absent = [name for name in names if name not in held]
     if absent:
         raise ArgumentError(
-            f"The target's density needs {', '.join(absent)}, but `draws` contains only "
+            f"The target's density needs {', '.join(absent)}; `draws` contains only "
             f"{', '.join(map(str, held.data_vars))}. Give draws of all parameters."
         )
     arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}

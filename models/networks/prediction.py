@@ -109,8 +109,8 @@ def mean_and_sd(
     given = _posterior_of(draws)
     if "sigma" not in given:
         raise ArgumentError(
-            "`draws` must contain sigma, because the network infers its noise. It contains only "
-            f"{', '.join(map(str, given))}. Give draws of all parameters."
+            f"The network infers its noise, so `draws` must contain sigma; got {', '.join(map(str, given))}. Give "
+            "draws of all parameters."
         )
     return output, np.asarray(given["sigma"])[..., None, None]
 
@@ -125,8 +125,8 @@ def all_heads(
     absent = [name for name in network.shapes if name not in given]
     if absent:
         raise ArgumentError(
-            f"`draws` must contain {', '.join(absent)}, but contains only "
-            f"{', '.join(map(str, given)) or 'no variables'}. Give draws of this network's parameters."
+            f"`draws` must contain {', '.join(absent)}; got {', '.join(map(str, given)) or 'no variables'}. Give "
+            "draws of this network's parameters."
         )
     arrays = {name: np.asarray(given[name]) for name in network.shapes}
     leading = next(iter(arrays.values())).shape[:2]

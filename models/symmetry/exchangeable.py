@@ -113,13 +113,12 @@ class Exchangeable(Permuting):
         check_names("complements", self.complements)
         if not self.variables:
             raise ArgumentError(
-                "`axes` is empty. Map each variable whose components are interchangeable to its axis, as in {'mu': "
-                "0}."
+                "`axes` is empty. Map each variable to the axis of its components, as in {'mu': 0}."
             )
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
             raise ArgumentError(
-                f"`flips` names {', '.join(unknown)}, but can name only variables that move: {', '.join(self.axes)}."
+                f"`flips` names {', '.join(unknown)}, but can name only variables in `axes`: {', '.join(self.axes)}."
             )
         twice = [name for name in self.complements if name in self.axes]
         if twice:

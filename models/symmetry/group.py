@@ -83,7 +83,7 @@ class Group:
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
-                f"The symmetry moves {', '.join(absent)}, but `values` contains only "
+                f"The symmetry moves {', '.join(absent)}; `values` contains only "
                 f"{', '.join(values) or 'no variables'}. Give all variables that move."
             )
         out = dict(values)

@@ -195,8 +195,8 @@ class Rotation(Block[Rotated]):
         check_axes("axes", self.axes, several=True)
         if not self.axes:
             raise ArgumentError(
-                "`axes` is empty. Map each variable whose components rotate to its axis of components, with the "
-                "loadings first, as in {'load': 1, 'scores': 1}."
+                "`axes` is empty. Map each variable to the axis of its components, and begin with the loadings, as "
+                "in {'load': 1, 'scores': 1}."
             )
         if len(axes_of(self.axes[self.loadings])) > 1:
             raise ArgumentError(

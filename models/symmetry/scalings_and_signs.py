@@ -53,7 +53,7 @@ class Rescalable(Block[Scaled]):
         check_axes("outgoing", self.outgoing, several=False)
         if not self.axes:
             raise ArgumentError(
-                "`incoming` is empty. Map the variables that are scaled to their axes, as in {'W1': 1}."
+                "`incoming` is empty. Map each scaled variable to its axis, as in {'W1': 1}."
             )
 
     @property

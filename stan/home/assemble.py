@@ -151,9 +151,9 @@ def check_home_path(path: Path, origin: str) -> None:
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
-            f"make cannot compile programs in {str(path)!r} ({origin}), because the path, or the path that a link in "
-            f"it leads to, contains the character {odd!r}. Set CMDSTAN or XDG_CACHE_HOME to a path that contains "
-            "only letters, digits and / . _ - + @."
+            f"make cannot compile programs in {str(path)!r} ({origin}), because this path or the target of a link in "
+            f"it contains the character {odd!r}. Set CMDSTAN or XDG_CACHE_HOME to a path that contains only letters, "
+            "digits and / . _ - + @."
         )
 
 

@@ -324,7 +324,7 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         why = run.record["cells"][broken[0]]["message"]
         raise StudyError(
-            f"{broken[0]} failed{more}: {why}. The other cells ({len(outcomes.paths)}) have a posterior. See "
+            f"{broken[0]} failed{more}: {why}. Cells that were completed: {len(outcomes.paths)}. See "
             f"{run.path / 'run.json'} for the traceback. Repeat the command to run the failed cells again."
         )
     return frames

@@ -84,7 +84,7 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
         (lambda f: f.drop(index=f.index[-1]), "chains of 19 and 20 draws"),
         (
             lambda f: f.assign(**{".chain": 1}),
-            "several draws of a chain have the same number.*`.chain`",
+            "several rows of a chain have the same draw number.*`.chain`",
         ),
     ],
 )
@@ -101,7 +101,7 @@ def test_rows_of_one_chain_are_put_in_the_order_of_their_draws(tmp_path, table):
     (tmp_path / "one.csv").write_bytes(_text(one[::-1]))
     found = open_tree([tmp_path / "one.csv"])["posterior"]
     np.testing.assert_allclose(found["mu"].values, mu[:1], rtol=1e-12)
-    with pytest.raises(ValueError, match="several draws of a chain have the same number"):
+    with pytest.raises(ValueError, match="several rows of a chain have the same draw number"):
         as_view(pd.concat([one, one]))
 
 
@@ -123,7 +123,7 @@ def test_chains_and_draws_are_read_from_an_index_or_columns(tmp_path, rng, of):
         table = tmp_path / f"t.{of}"
     found = as_view(table).posterior
     np.testing.assert_allclose(found["mu"].transpose("chain", "draw"), dataset["mu"], rtol=1e-12)
-    with pytest.raises(ValueError, match="several draws of a chain have the same number"):
+    with pytest.raises(ValueError, match="several rows of a chain have the same draw number"):
         as_view(dataset.to_dataframe())  # One row per entry of a vector.
 
 

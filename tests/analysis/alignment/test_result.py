@@ -113,11 +113,11 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
 def test_an_alignment_of_other_things_is_refused(rng, values):
     first = align(dataset(values), MIXTURE)
     with pytest.raises(
-        ValueError, match="in `reference` has no tau, but in `posterior` the shape of tau"
+        ValueError, match="`reference` does not fit `posterior`: the alignment has no tau, but"
     ):
         align(dataset(values | {"tau": values["mu"]}), (Exchangeable({"tau": 0}),), reference=first)
     few = {name: v[..., :2] for name, v in values.items()}
     with pytest.raises(
-        ValueError, match=r"has mu of shape \(3,\), but in `posterior` the shape of mu is"
+        ValueError, match=r"alignment has mu of shape \(3,\), but here the shape of mu is"
     ):
         align(dataset(few), MIXTURE, reference=first)

@@ -195,7 +195,7 @@ def test_start_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"value of tau in `start` .* outside the support"):
         advi(known_target("numpyro"), start={"x": [1.0, 2.0], "tau": -1.0})
     with pytest.raises(
-        ValueError, match=r"`start` lacks tau\. Give values for these variables only: x, tau"
+        ValueError, match=r"`start` lacks tau\. Give values for exactly these variables: x, tau"
     ):
         advi(known_target("stan"), engine="stanli", start={"x": [1.0, 2.0]})
 

@@ -318,7 +318,7 @@ def test_prediction_is_the_network_of_each_draw(draws, batch_size):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"W2": None}, {}, "`draws` must contain W2, but contains only W1, b1, b2, W3, b3"),
+        ({"W2": None}, {}, "`draws` must contain W2; got W1, b1, b2, W3, b3"),
         (
             {"b1": np.zeros((2, 4, 4))},
             {},
