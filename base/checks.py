@@ -42,7 +42,7 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
     """Reject an object of the wrong class; `remedy` says what to give instead."""
     if not isinstance(value, kind):
-        raise ArgumentTypeError(f"`{argument}` has the type {type(value).__name__}; {remedy}.")
+        raise ArgumentTypeError(f"`{argument}` is of type {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
@@ -125,7 +125,7 @@ def check_outputs(y: Any, num_obs: int, out_dim: int) -> np.ndarray:
     y = y[:, None] if y.ndim == 1 else y
     if y.shape != (num_obs, out_dim):
         raise ArgumentError(
-            f"`y` must have shape ({num_obs}, {out_dim}), for {num_obs} rows of `x` and {out_dim} output(s); got "
+            f"`y` must have shape ({num_obs}, {out_dim}), for {num_obs} row(s) of `x` and {out_dim} output(s); got "
             f"{given}."
         )
     _check_finite("y", y)
@@ -140,8 +140,8 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
     _check_finite("y", y[:, None])
     if (y != np.floor(y)).any() or y.min() < 0 or y.max() >= num_classes:
         raise ArgumentError(
-            f"`y` must contain labels from 0 to {num_classes - 1} (one output per class); got values from "
-            f"{y.min():g} to {y.max():g}."
+            f"`y` must contain whole-number labels from 0 to {num_classes - 1}, because the network has one output "
+            f"per class; got values from {y.min():g} to {y.max():g}."
         )
     return y.astype(np.int64)
 
@@ -160,7 +160,7 @@ def as_numbers(argument: str, value: Any) -> np.ndarray:
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
             kind = f"an array of {'complex numbers' if value.dtype.kind == 'c' else value.dtype}"
         raise ArgumentError(
-            f"`{argument}` must be an array of real numbers with rows of equal length; got {kind}."
+            f"`{argument}` must be an array of real numbers, with rows of equal length; got {kind}."
         ) from error
 
 
@@ -170,8 +170,8 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
         row, column = (int(i) for i in bad[0])
         place = f"row {row}, column {column}" if value.shape[1] > 1 else f"row {row}"
         raise ArgumentError(
-            f"`{argument}` has {len(bad)} value(s) that are not finite. The first is {value[row, column]} in "
-            f"{place}, counted from 0. Remove or impute such values."
+            f"`{argument}` has {len(bad)} value(s) that are not finite. The first is {value[row, column]} in {place} "
+            "(indices start at 0). Remove or impute such values."
         )
 
 

@@ -130,8 +130,8 @@ class Table:
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
-                    f"`rows` has a row of {len(row)} cell(s) (first cell: {next(iter(row), None)!r}), but there are "
-                    f"{len(self.columns)} `columns`. Give one cell per column, and None for an empty cell."
+                    f"`rows` has a row of {len(row)} cell(s) (first cell: {next(iter(row), None)!r}), but `columns` "
+                    f"has {len(self.columns)} column(s). Give one cell per column, and None for an empty cell."
                 )
 
     @property

@@ -42,8 +42,8 @@ def dotted(named: Any) -> Any:
     for name, value in named.items():
         if (own := dotted(name)) in found:
             raise ArgumentError(
-                f"Two variables would both be stored as {own}, because onebasin replaces slashes by dots. Rename one "
-                "of them."
+                f"Two variables would both be stored as {own}, because onebasin replaces slashes with dots. Rename "
+                "one of them."
             )
         found[own] = value
     return found
@@ -112,9 +112,11 @@ def parse_json(text: str, *, once: bool = False) -> Any:
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise json.JSONDecodeError("nested too deeply", text[:1], 0) from None
+        raise json.JSONDecodeError("it is nested too deeply", text[:1], 0) from None
     except ValueError:
-        raise json.JSONDecodeError("a number with too many digits", text[:1], 0) from None
+        raise json.JSONDecodeError(
+            "it contains a number with too many digits", text[:1], 0
+        ) from None
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
@@ -148,7 +150,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         ) from reason
     except KeyError as reason:
         raise error(
-            f"`{argument}` is {path}, which contains {reason.args[0]} twice. Give each variable once."
+            f"`{argument}` is {path}, which contains the name {reason.args[0]} twice. Give each variable once."
         ) from None
     if not isinstance(values, dict):
         raise error(

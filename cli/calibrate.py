@@ -89,7 +89,9 @@ def calibrate(
     typed = {"chains": chains, "warmup": warmup, "draws": draws}
     given = {name: value for name, value in typed.items() if value is not None}
     if absent := [name for name in given if not hasattr(settings, name)]:
-        raise StudyError(f"`--{absent[0]}` does not apply to --method {method}. Omit this option.")
+        raise StudyError(
+            f"`--{absent[0]}` does not apply to --method {method}. Omit `--{absent[0]}`."
+        )
     with _family(model, data, simulator, observed, exchangeable) as family:
         found = run(
             family,

@@ -113,9 +113,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
                 f"`{flags[field]}` does not apply to --method {word}, which accepts {allowed}."
             )
     if "init_starts" in given and given.get("init") != "optimum":
-        raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but applies only to --init optimum. Add --init optimum."
-        )
+        raise StudyError("`--init-starts` applies only to --init optimum. Add --init optimum.")
     return method_named(word, given)
 
 

@@ -266,7 +266,7 @@ def compare(
     against = views[name] if name in views else as_view(references.open_reference(name))
     if points and against.network is None:
         raise StudyError(
-            f"`--points` is {points}, but {name} is not the posterior of a network: omit --points."
+            f"`--points` applies only to networks, but {name} is not the posterior of a network: omit --points."
         )
     with console.alignment_bar() as progress:
         comparison = compare_trees(
@@ -308,14 +308,16 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     try:
         held = read_arrays(path)
     except ClaimError as error:
-        raise StudyError(f"`--points` is {path}, which {error}; {remedy}.") from None
+        raise StudyError(f"`--points` is {path}, which {error}.") from None
     except ValueError as error:
         raise StudyError(
             f"`--points` is {path}, which contains no plain arrays; {remedy}."
         ) from error
     if "x" not in held:
         there = ", ".join(held) or "nothing"
-        raise StudyError(f"`--points` is {path}, which contains {there} but no array x; {remedy}.")
+        raise StudyError(
+            f"`--points` is {path}, which contains no array x (found: {there}); {remedy}."
+        )
     return held["x"], held.get("y")
 
 

@@ -149,8 +149,8 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
                     tree = open_posterior(request.out, lazy=True)
                 except PosteriorFileError as error:
                     raise StudyError(
-                        f"`--out` is {request.out}, which an earlier run of this command wrote, but which is "
-                        "damaged. Use --force to replace it."
+                        f"`--out` is {request.out}, which is a damaged file from an earlier run of this command. Use "
+                        "--force to replace the file."
                     ) from error
                 say(f"{request.out} already holds the result of this command")
             else:

@@ -259,5 +259,5 @@ def _measure(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _check_data_units(dataset: Dataset) -> None:
     if dataset.units != "data":
         raise ArgumentError(
-            f"`dataset` is already standardised. Give {dataset.name} in its original units."
+            f"`dataset` is already standardised. Give the data set {dataset.name} in its original units."
         )

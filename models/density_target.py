@@ -136,13 +136,13 @@ def _site(name: str, given: Any) -> Site:
         support = getattr(constraints, SUPPORTS[support])
     if not isinstance(support, constraints.Constraint):
         raise ArgumentTypeError(
-            f"`parameters` gives {name} the support {support!r}. Use a name such as 'positive', or a NumPyro "
-            "constraint."
+            f"`parameters` gives {name} the invalid support {support!r}. Use the name of a support, such as "
+            "'positive', or a NumPyro constraint."
         )
     if len(shape) < support.event_dim:
         raise ArgumentError(
-            f"`parameters` gives {name} the shape {shape}, but its support needs at least {support.event_dim} axes. "
-            "Add the missing sizes, as in ('simplex', 3)."
+            f"`parameters` gives {name} the shape {shape}, but the support of {name} needs more axes (at least "
+            f"{support.event_dim}). Add the missing sizes, as in ('simplex', 3)."
         )
     if min(shape, default=1) < 1:
         raise ArgumentError(

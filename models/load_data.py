@@ -267,7 +267,7 @@ def find_mnist() -> list[Path]:
             return paths
     raise MissingDataError(
         f"MNIST consists of the files {', '.join(MNIST_FILES)}. No folder contains all of them (searched: "
-        f"{', '.join(map(str, folders))}). Put the files in a folder mnist/, and set the environment variable "
+        f"{', '.join(map(str, folders))}). Put the files in a folder named mnist, and set the environment variable "
         f"{VARIABLE} to the directory that contains this folder."
     )
 
@@ -366,12 +366,14 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     """
     loader = TABLE[choose("name", name, TABLE)]
     if loader.lacks:
-        raise MissingDataError(f"`name` is {name!r}, but {loader.lacks}")
+        raise MissingDataError(
+            f"`name` is {name!r}, but this data set cannot be loaded: {loader.lacks}"
+        )
     allowed = list(inspect.signature(loader.call).parameters)
     if unknown := [option for option in options if option not in allowed]:
         named = ", ".join(option for option in allowed if option != "seed") or "none"
         raise ArgumentTypeError(
-            f"The data set {name!r} has no option `{unknown[0]}` (its options: {named}). Omit `{unknown[0]}`."
+            f"The data set {name!r} has no option `{unknown[0]}` (valid options: {named}). Omit `{unknown[0]}`."
         )
     return loader.call(**({"seed": seed} if "seed" in allowed else {}), **options)
 

@@ -143,15 +143,14 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "no data"
         raise ModelDataError(
-            f"The model {name!r} needs {', '.join(lacking)} as data; `data` contains only {given}. Add the missing "
-            "names to `data`."
+            f"The model {name!r} needs {', '.join(lacking)} as data; got {given}. Add the missing names to `data`."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         takes = f"only {', '.join(taken)}" if taken else "no arguments"
         raise ModelDataError(
-            f"`data` contains {', '.join(map(str, unknown))}, but the model {name!r} takes {takes}. Correct the "
-            "names."
+            f"`data` contains {', '.join(map(str, unknown))}, but the model {name!r} takes {takes}. Correct or "
+            "remove these names."
         )
 
 
@@ -194,7 +193,7 @@ def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
     """
     if not file.path.is_file():
         raise StudyError(
-            f"The file {file.path} of the model does not exist. Correct `{file.spelt}`."
+            f"The model file {file.path} does not exist. Correct the path in `{file.spelt}`."
         )
     folder = str(file.path.resolve().parent)
     sys.path.insert(0, folder)
@@ -308,8 +307,7 @@ def stated_by(
         ) from error
     if getattr(out, "shape", None) != ():
         raise ArgumentError(
-            f"`model` must return the log density as a single number, but returns {out}. Sum the terms of the log "
-            "density."
+            f"`model` must return the log density as a single number; got {out}. Sum the terms of the log density."
         )
 
     class Given(numpyro.distributions.Distribution):

@@ -91,8 +91,8 @@ def definition_of(
     outside = [*of_data.values(), *at_values(model.potentials)]
     if any(isinstance(v.type, RandomType) for v in ancestors([*terms, *outside])):
         raise ArgumentError(
-            "The log density of `model` contains random numbers, such as the batches of `pm.Minibatch`. Use all "
-            "data instead."
+            "The log density of `model` contains random numbers, for example from `pm.Minibatch`. Use all data "
+            "instead."
         )
     density = _differentiable(sum(term.sum() for term in outside), held)
     likelihood = _differentiable(sum(term.sum() for term in seen.values()), held, [*seen.values()])

@@ -77,7 +77,7 @@ class Target(Shown):
             distinct = np.ndim(labels) == 1 and len(set(map(str, labels))) == len(labels)
             if not distinct:
                 raise ArgumentError(
-                    f"`coords` must give {axis} a list of distinct labels, one per position."
+                    f"`coords` must give the axis {axis} a list of distinct labels, one per position."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         for part, named in (
@@ -95,8 +95,8 @@ class Target(Shown):
             except TypeError:
                 raise ArgumentTypeError(
                     "The function given as `numpyro_model` must take no arguments. Use "
-                    "onebasin.numpyro_model(model, data), or pass a function without arguments, as in lambda: "
-                    "model(**data)."
+                    "onebasin.numpyro_model(model, data), or pass a function without arguments, as in `lambda: "
+                    "model(**data)`."
                 ) from None
             except ValueError:  # Some built-in callables have no signature.
                 pass

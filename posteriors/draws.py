@@ -347,8 +347,9 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
     worst = [f"`{name}` ({count})" for name, count in bad.items()]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
     raise ArgumentError(
-        f"`{argument}` has {sum(bad.values())} draw(s) that are not finite: {listed}. Diagnostics are not defined "
-        "for such draws. Find out why the model produces such draws, or omit these variables."
+        f"`{argument}` has {sum(bad.values())} draw(s) that are not finite (number per variable: {listed}). "
+        "Diagnostics are not defined for such draws. Find out why the model produces such draws, or omit these "
+        "variables."
     )
 
 

@@ -79,7 +79,8 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     if (method and method not in _MCMC) or aligned:
         what = "an aligned posterior" if aligned else f"of the method {method}"
         raise FormatError(
-            path, f"is {what}, which cannot be joined with {other}: join only runs of nuts or hmc"
+            path,
+            f"is {what}, so it cannot be joined with {other}: join only unaligned runs of nuts or hmc",
         )
     for name, word in _AGREE.items():
         if run.attrs.get(name) != first.attrs.get(name):
@@ -90,7 +91,8 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(
             path,
-            f"was made with {name}={value}, but {other} with {name}={there}: join runs with the same settings",
+            f"was made with {name}={value}, whereas {other} was made with {name}={there}: join runs with the same "
+            "settings",
         )
     shapes = (
         {
@@ -102,8 +104,8 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (here, there) in _differing(*shapes):
         raise FormatError(
             path,
-            f"differs from {other} in its variables or number of draws: the shape of {name} is "
-            f"{here or 'missing'}, not {there or 'missing'}. Join runs of the same model with equal numbers of draws",
+            f"differs from {other} in its variables or number of draws (shapes of {name}: {here or 'missing'} and "
+            f"{there or 'missing'}). Join runs of the same model with equal numbers of draws",
         )
 
 

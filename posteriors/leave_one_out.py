@@ -112,8 +112,8 @@ def leave_one_out(
         found.append(_weighed(block, relative))
     if masked.all():
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is exactly 0 in every draw. Such observations count as masked, so "
-            "no observation is left. Unmask at least one observation."
+            f"The log likelihood of {terms.name} is exactly 0 in every draw for every observation. Such observations "
+            "count as masked, so no observation is left. Unmask at least one observation."
         )
     elpd_i, pareto_k, p_i = (
         _without(first.copy(data=values.reshape(first.shape)), masked)

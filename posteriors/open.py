@@ -282,7 +282,7 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
 def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
     if getattr(mcmc, "last_state", None) is None:
         raise ArgumentTypeError(
-            f"`{argument}` is an MCMC that has not been run: call `mcmc.run(rng_key)` first."
+            f"`{argument}` is an `MCMC` object that has not been run: call `mcmc.run(rng_key)` first."
         )
     samples = mcmc.get_samples(group_by_chain=True)
     if isinstance(samples, dict) and any("/" in name for name in samples):

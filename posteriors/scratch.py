@@ -59,7 +59,9 @@ class _DrawsFile:
         try:
             needed, free = prod(size) * each, shutil.disk_usage(self.folder).free
             if needed > free:
-                raise OSError(f"they need {in_words(needed)}, but {in_words(free)} are free")
+                raise OSError(
+                    f"they need {in_words(needed)}, but the free space is only {in_words(free)}"
+                )
             sink = self._open.enter_context(Sink(self.folder / "draws.nc"))
             self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
             for name, variables in groups.items():
@@ -206,6 +208,6 @@ class Room:
         except OSError as error:
             raise WriteError(
                 folder,
-                f"The draws of all chains do not fit into {folder} ({error.strerror or error}). Free some space "
-                "there, and repeat the command.",
+                f"The draws of all chains do not fit into {folder} ({error.strerror or error}). Free some disk "
+                "space, and repeat the command.",
             ) from error

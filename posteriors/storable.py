@@ -128,8 +128,8 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
         for axis in axes:
             if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
                 raise ArgumentError(
-                    f"`dims` gives an axis of {name} the name {axis!r}. Axis names must be text without a slash, "
-                    f"must differ within a variable, and must not be {' or '.join(SAMPLE_DIMS)}."
+                    f"`dims` gives an axis of {name} the name {axis!r}, which is not allowed. Give each axis of a "
+                    f"variable a different name, without a slash and other than {' or '.join(SAMPLE_DIMS)}."
                 )
             if axis in names:
                 raise ArgumentError(
@@ -149,8 +149,8 @@ def check_values(
     unknown = [name for name in dims if name not in values]
     if unknown:
         raise ArgumentError(
-            f"`dims` names axes of {unknown[0]}, but the model has only the variables {', '.join(values)}. Correct "
-            "the name."
+            f"`dims` names axes of {unknown[0]}, but the model has only the variable(s) {', '.join(values)}. Correct "
+            "the name in `dims`."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
@@ -186,8 +186,8 @@ def check_values(
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` has {len(labels)} label(s) for the axis {axis} of {name}, whose length is {size}. Give "
-                "one label per position."
+                f"`coords` has {len(labels)} label(s) for the axis {axis} of {name}, but this axis has length "
+                f"{size}. Give one label per position."
             )
 
 
@@ -263,7 +263,7 @@ def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"Two variables of `{argument}` would both be stored as {twice}, because onebasin replaces slashes by "
+            f"Two variables of `{argument}` would both be stored as {twice}, because onebasin replaces slashes with "
             "dots. Rename one of them."
         )
     return dict(zip(names, held.values(), strict=True))

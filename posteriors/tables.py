@@ -274,10 +274,11 @@ class ChainFile:
         """Reject a file that has no draws or is incomplete."""
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
             raise FormatError(
-                self.path, f"has {instead} instead of draws: give the output files of a sampler"
+                self.path,
+                f"has no draws (the file contains {instead}): give the output files of a sampler",
             )
         if not self.columns or not self.draws:
-            raise FormatError(self.path, "has no draws: repeat the run, which wrote none")
+            raise FormatError(self.path, "has no draws: repeat the run")
         due = self.header.saved("num_samples")
         if due is not None and self.header.method != "" and self.draws < due:
             raise FormatError(
@@ -288,12 +289,13 @@ class ChainFile:
         row, count = self.uneven
         if (row and row == self.rows) or (self.header.is_stans and not self.ended):
             raise FormatError(
-                self.path, "is truncated, because its last line is incomplete: use another copy"
+                self.path, "is truncated: its last line is incomplete. Use another copy"
             )
         if row:
             raise FormatError(
                 self.path,
-                f"has {count} field(s) in row {row}, but {len(self.columns)} columns: correct this row",
+                f"has {count} field(s) in row {row}, although the file has {len(self.columns)} column(s): correct "
+                "this row",
             )
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise FormatError(self.path, f"has two columns named {twice[0]!r}: rename one")
@@ -346,7 +348,8 @@ def check_together(files: Sequence[ChainFile]) -> None:
             own, known = (getattr(each.header, word) or "(unnamed)" for each in (file, first))
             if own != known:
                 raise FormatError(
-                    file.path, f"has the {word} {own}, but {first.path} has {known}: give {remedy}"
+                    file.path,
+                    f"has the {word} {own}, whereas {first.path} has the {word} {known}: give {remedy}",
                 )
         if (names := file.columns) != (due := first.columns):
             lacks = next((name for name in due if name not in set(names)), None)
@@ -354,21 +357,22 @@ def check_together(files: Sequence[ChainFile]) -> None:
             how = "has its columns in a different order" if more is None else f"has a column {more}"
             how = how if lacks is None else f"has no column {lacks}"
             raise FormatError(
-                file.path, f"{how}, unlike {first.path}: give the chains of one model"
+                file.path, f"{how}, so it does not match {first.path}: give the chains of one model"
             )
         for twin in files[:number]:
             if (file.digest, file.header.count("id")) == (twin.digest, twin.header.count("id")):
                 raise FormatError(
                     file.path,
-                    f"has the same draws as {twin.path}: give every chain once, and give each its own seed",
+                    f"has the same draws as {twin.path}: give every chain once, and sample every chain with its own "
+                    "seed",
                 )
     sizes = [file.draws for file in files]
     if len(set(sizes)) > 1:
         short = files[sizes.index(min(sizes))]
         raise FormatError(
             short.path,
-            f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but all chains of a "
-            "posterior need the same number: omit or rerun the short chain",
+            f"has fewer draws than {files[sizes.index(max(sizes))].path} ({min(sizes)} and {max(sizes)}). All chains "
+            "of a posterior need the same number of draws: omit or rerun the short chain",
         )
 
 
@@ -388,7 +392,7 @@ def read_parquet(path: Path) -> xr.DataTree:
         raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
     except (OSError, ValueError) as error:  # The errors of pyarrow are ValueErrors.
         raise FormatError(
-            path, "is not a readable Parquet file, but truncated or damaged: use another copy"
+            path, "is not a readable Parquet file: it is truncated or damaged. Use another copy"
         ) from error
     return _tree(frame, path)
 

@@ -191,7 +191,7 @@ class View:
             if self.num_draws < MIN_DRAWS:
                 raise ArgumentError(
                     f"`{self.argument}` has too few draws per chain for diagnostics ({self.num_draws}; at least "
-                    f"{MIN_DRAWS} are needed): sample longer."
+                    f"{MIN_DRAWS} are needed): sample more draws."
                 )
             self._draws[chosen] = lay_out_columns(variables)
         draws = self._draws[chosen]
@@ -225,8 +225,9 @@ class View:
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
-                f"The sampler statistic `{name}` of `{self.argument}` has shape {values.shape}, but there are "
-                f"{due[0]} chain(s) of {due[1]} draw(s). Use another copy, or delete the statistic."
+                f"The sampler statistic `{name}` of `{self.argument}` has shape {values.shape}, but the posterior "
+                f"has {due[0]} chain(s) of {due[1]} draw(s). Use another copy of the posterior, or delete the "
+                "statistic."
             )
         return values
 
@@ -304,8 +305,8 @@ class View:
             return read(self.tree.attrs)
         except ValueError as error:
             raise ArgumentError(
-                f"The attribute '{name}' of `{self.argument}` cannot be read: {str(self.attribute(name))[:60]!r}. "
-                "Delete the attribute, or use the original posterior."
+                f"The attribute '{name}' of `{self.argument}` cannot be read (value: "
+                f"{str(self.attribute(name))[:60]!r}). Delete the attribute, or use the original posterior."
             ) from error
 
     @cached_property

@@ -59,7 +59,8 @@ def read_store(path: Path) -> xr.DataTree:
         raise FormatError(path, str(error)) from None
     except Exception as error:  # The libraries may raise any error for a damaged store.
         raise FormatError(
-            path, "is not a readable Zarr store: it is truncated, damaged or of a different format"
+            path,
+            "is not a readable Zarr store: it is truncated or damaged, or has a different format",
         ) from error
 
 
@@ -123,10 +124,15 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             if variable.dtype.kind == "c":
                 raise FormatError(
                     path,
-                    f"cannot store the complex numbers of `{name}`: store .real and .imag as two variables instead",
+                    f"cannot store the complex numbers of `{name}`: store their real and imaginary parts as two "
+                    "variables instead",
                 )
     if form.is_table and not tables.real_draws(tree, schema.POSTERIOR):
-        raise FormatError(path, "has no real-valued variable for a table: use .nc or .zarr")
+        raise FormatError(
+            path,
+            "cannot be written as a table, because the posterior has no real-valued variable: "
+            "use .nc or .zarr",
+        )
     try:
         if form is NETCDF:
             netcdf.write_tree(plain(tree), path, new=new)
@@ -141,8 +147,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             raise
         raise FormatError(
             path,
-            f"cannot be written as {form.name}, which does not support the type of an attribute or coordinate: "
-            "convert it to text or a number",
+            f"cannot be written as {form.name}, because this format does not support the type of an attribute or "
+            "coordinate: convert that attribute or coordinate to text or numbers",
         ) from error
     if form.is_table and (lost := list(_lost_by_table(tree))):
         notice(f"{path} leaves out content that {form.name} cannot store: {'; '.join(lost)}")

@@ -179,7 +179,7 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
         return Choice(STANLI, accepted=found)
     if engine == STANLI:
         raise StanProgramError(
-            f"`engine` is {STANLI!r}, but {found.reason}; use engine={CMDSTAN!r}, or omit `engine`."
+            f"`engine` cannot be {STANLI!r}: {found.reason}. Use engine={CMDSTAN!r}, or omit `engine`."
         )
     if lacks := missing():
         if not found.installed:

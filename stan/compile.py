@@ -297,8 +297,8 @@ def _compile(product: _Product) -> None:
     plain = next((folder for folder in found if not unfit_character(folder)), None)
     if plain is None:
         raise StanProgramError(
-            f"`make` cannot compile in any of {', '.join(map(str, candidates))}, because each path is "
-            "read-only or contains a character that `make` does not accept. Set TMPDIR to another folder."
+            f"`make` cannot compile in any of the folders {', '.join(map(str, candidates))}, because each folder is "
+            "read-only or has a path with a character that `make` does not accept. Set TMPDIR to another folder."
         )
     with working_folder(NAME, plain) as build:
         if product.home.origin != "assembled":

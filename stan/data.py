@@ -24,8 +24,8 @@ def check_finite(values: Mapping[str, Any]) -> None:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise StanDataError(
-                f"`data` has the value {array[where]} in {name}{list(where) or ''}, which is not finite. Remove or "
-                "impute this value."
+                f"`data` has the non-finite value {array[where]} in {name}{list(where) or ''}. Remove or impute this "
+                "value."
             )
 
 
@@ -44,7 +44,7 @@ def check_numbers(values: Mapping[str, Any]) -> None:
             if not isinstance(entry, (int, float, complex, Mapping)):
                 held = "null" if entry is None else repr(str(entry))
                 raise StanDataError(
-                    f"`data` has {held} in {name}, which is not a number. Remove or replace this entry."
+                    f"`data` has an entry in {name} that is not a number: {held}. Remove or replace this entry."
                 )
 
 

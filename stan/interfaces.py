@@ -151,7 +151,7 @@ def _compiled() -> Path:
         tools = find_toolchain()
     except HomeBuildError as error:
         raise HomeBuildError(
-            f"The compiled file {binary_file().name}, through which onebasin calls Stan programs, is missing and "
+            f"onebasin calls Stan programs through the compiled file {binary_file().name}, which is missing and "
             f"cannot be built. {error}"
         ) from None
     digest = hashlib.sha256(SOURCE.read_bytes())

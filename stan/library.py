@@ -451,7 +451,7 @@ def open_library(
             done = run_guarded([*driver(interface.file), *words], folder=folder)
             if done.code < 0:
                 raise StanRunError(
-                    f"{shown(program.path.stem)} {ending(done.code)} while onebasin evaluated the log density in a "
-                    "separate process. Check the program's functions and loops."
+                    f"The program {shown(program.path.stem)} {ending(done.code)} while onebasin evaluated the log "
+                    "density in a separate process. Check the program's functions and loops."
                 )
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)

@@ -77,7 +77,8 @@ def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, obse
             if name and name not in data:
                 held = ", ".join(data) or "nothing"
                 raise StanDataError(
-                    f"`{argument}` names the data {name}, which is not in `data`; choose from {held}."
+                    f"`{argument}` names the data {name}, which is not in `data`; `data` contains {held}. Correct "
+                    "the name."
                 )
     return said
 
@@ -88,8 +89,7 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
     names = {"": given} if isinstance(given, str) else given
     if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
         raise ArgumentTypeError(
-            f"`{argument}` must name a quantity, or be a mapping such as {{'y': 'log_lik'}} from data to quantities; "
-            f"got {given!r}."
+            f"`{argument}` must name a quantity, or map data to quantities, as in {{'y': 'log_lik'}}; got {given!r}."
         )
     return dict(names)
 

@@ -160,10 +160,10 @@ def one_copy(
     log_copies = Group(symmetry, {n: v.shape[1:] for n, v in moved.items()}).log_order
     if not np.all(np.abs(difference - log_copies) <= TOLERANCE):
         raise StudyError(
-            f"`quotient_of` of {target.name} is {sampled.name}, but at ordered draws of {sampled.name} the log "
-            f"densities differ by {difference.min():.6g} to {difference.max():.6g} nats. The difference must be "
-            f"{log_copies:.6g}, the logarithm of the number of equal copies. Give both models the same likelihood, "
-            "and normalise the prior of each."
+            f"`quotient_of` of {target.name} is {sampled.name}, but the log densities of the two models differ by "
+            f"{difference.min():.6g} to {difference.max():.6g} nats at ordered draws of {sampled.name}. The "
+            f"difference must be {log_copies:.6g}, the logarithm of the number of equal copies. Give both models the "
+            "same likelihood, and normalise the prior of each."
         )
     increasing = [ordered_by(block, moved) for block in symmetry if block.axes]
     unlike = [(moved[n] != v).reshape(len(v), -1).any(axis=1) for n, v in values.items()]

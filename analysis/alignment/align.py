@@ -269,8 +269,8 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
             raise ArgumentError(
-                f"`reference` does not fit `{features.reader.argument}`: the alignment has {there}, but here the "
-                f"shape of {name} is {shape}. Give an alignment of the same model and symmetry."
+                f"`reference` does not fit `{features.reader.argument}`: the alignment has {there}, but the shape of "
+                f"{name} in the posterior is {shape}. Give an alignment of the same model and symmetry."
             )
     return aim.into(features.units)
 
@@ -317,8 +317,8 @@ def choose_inputs(
     model = view.network
     if model is None:
         raise ArgumentError(
-            f"`cost` is 'activations', but `{view.argument}` is not the posterior of a network (its attribute "
-            "`model` describes none). Use cost='weights'."
+            f"`cost` is 'activations', but `{view.argument}` is not the posterior of a network (the attribute "
+            "`model` describes no network). Use cost='weights'."
         )
     x = view.x if x is None else x
     if x is None:
@@ -358,8 +358,9 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         if near := nearly_exchangeable(view):
             raise ArgumentError(
                 f"`{view.argument}` cannot be aligned. The labels of {in_brief(tuple(near), LISTED)} are at best "
-                "nearly exchangeable: stick-breaking weights have an order, so aligned draws would no longer follow "
-                "the posterior. Identify the large components by your own rule, such as the order of their means."
+                "nearly exchangeable, because stick-breaking weights have an order. Aligned draws would no longer "
+                "follow the posterior. Identify the large components by your own rule, such as the order of their "
+                "means."
             )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
@@ -382,9 +383,9 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
                 if shown[0].turns:
                     what = f"that components rotate (declare {shown[0].word!r} to align them by varimax)"
             raise ArgumentError(
-                "onebasin does not know which parameters are interchangeable: `symmetry` is not given, `posterior` "
-                f"declares no symmetry, and its draws show {what}. Declare the interchangeable parameters, as in "
-                "symmetry='mu,sigma'."
+                "onebasin does not know which parameters are interchangeable: `symmetry` is not given, and "
+                f"`posterior` declares no symmetry. The draws show {what}. Declare the interchangeable parameters, "
+                "as in symmetry='mu,sigma'."
             )
     if not resolved.blocks:
         raise ArgumentError(

@@ -68,8 +68,8 @@ class DrawReader:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
-                    f"`symmetry` moves {name}, but `{self.argument}` has only the variables {there}. Declare the "
-                    f"symmetry of this model, or store {name} in the posterior."
+                    f"`symmetry` moves {name}, but `{self.argument}` has no variable of this name (stored variables: "
+                    f"{there}). Declare the symmetry of this model, or store {name} in the posterior."
                 )
         if self.variables and not self.total:
             raise ArgumentError(f"`{self.argument}` has no draws: give at least one draw.")
@@ -133,8 +133,8 @@ class DrawReader:
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
                         f"The draws of {name} in `{self.argument}` are not all finite (see chain {chain}, draw "
-                        f"{draw}), so no distances can be computed. Find out why the model produces such values, or "
-                        "omit these draws."
+                        f"{draw}), so no distances can be computed. Find out why the model produces non-finite "
+                        "values, or omit the draws that contain them."
                     )
 
 

@@ -307,9 +307,9 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"The values of {name} in `{argument}` are as large as {largest:.3g}, but different components and "
-                f"draws differ by only {self.size:.3g}, so the differences are lost in rounding. Subtract a common "
-                "offset before you store the draws."
+                f"The values of {name} in `{argument}` are as large as {largest:.3g}, but the differences between "
+                f"components and draws are only {self.size:.3g}. Differences of this size are lost in rounding. "
+                "Subtract a common offset from the values before you store the draws."
             )
 
 

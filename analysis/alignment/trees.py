@@ -217,7 +217,7 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     if not symmetry:
         reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
         raise ArgumentError(
-            "`apply` has no interchangeable units, so its networks cannot be aligned. Axes that cannot be permuted: "
+            "`apply` has no interchangeable units, so the networks cannot be aligned. Axes that cannot be permuted: "
             f"{reasons}. If you know a symmetry, declare it with `symmetry`."
         )
     return symmetry

@@ -60,8 +60,8 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         if unlike:
             fact = unlike[0]
             raise ArgumentError(
-                f"The networks in `posteriors` differ: `{name}` has {fact} {theirs.get(fact) or 'none'}, but "
-                f"`{truth}` has {ours.get(fact) or 'none'}. Give posteriors of the same network."
+                f"The networks in `posteriors` differ: {fact} is {theirs.get(fact) or 'none'} in `{name}`, but "
+                f"{ours.get(fact) or 'none'} in `{truth}`. Give posteriors of the same network."
             )
         _check_data(name, view, truth, views[truth])
 
@@ -97,8 +97,8 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     if not names:
         held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
         raise ArgumentError(
-            f"No variable has the same shape in all `posteriors`: {held}. Give posteriors of one model. To compare "
-            "different models, use `ob.compare_models` (`onebasin loo`)."
+            f"No variable has the same shape in all posteriors: {held}. Give posteriors of one model. To compare "
+            "different models, use `ob.compare_models` or the command `onebasin loo`."
         )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
@@ -113,9 +113,9 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     kept = tuple(v for v in names if v not in with_labels)
     if not kept:
         raise ArgumentError(
-            f"The posteriors share only {', '.join(names)}, which may depend on the labels, but the symmetry does "
-            "not move these variables, so alignment cannot make them comparable. To compare them as sampled, list "
-            "them in `var_names`."
+            "The posteriors share only variables that may depend on the labels and that the symmetry does not move: "
+            f"{', '.join(names)}. Alignment cannot make such variables comparable. To compare the variables as "
+            "sampled, list them in `var_names`."
         )
     return Shared(kept, only_in, with_labels)
 
@@ -282,8 +282,8 @@ class CommonFrame:
         draws = _draws(view, tuple(self.shapes))
         if _places(draws) != self.places:
             raise ArgumentError(
-                f"`{view.argument}` and the truth have non-finite values in different entries. Compare posteriors of "
-                "the same model, or choose variables with `var_names`."
+                f"`{view.argument}` and the reference have non-finite values in different entries. Compare "
+                "posteriors of the same model, or choose variables with `var_names`."
             )
         kept = thin(draws, autocorrelated=not view.is_independent)
         still = np.isfinite(self.fixed)
@@ -352,8 +352,8 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draw(s), but each half needs at "
-            f"least {MIN_DRAWS} draws per chain: sample longer."
+            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draw(s), but each half of the "
+            f"posterior needs at least {MIN_DRAWS} draws per chain: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
 

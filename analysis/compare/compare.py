@@ -256,7 +256,7 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
         return Points.of(truth.network, inputs_of(truth, x), truth.y if x is None else y)
     if x is not None:
         raise ArgumentError(
-            f"`x` is given, but `{name}` is not the posterior of a network (its attribute `model` is empty): omit "
+            f"`x` is given, but `{name}` is not the posterior of a network (the attribute `model` is empty): omit "
             "`x`."
         )
     return None

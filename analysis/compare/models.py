@@ -104,7 +104,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
         if lacks:
             raise ArgumentError(
                 f"The models have different observations: {name} lacks {in_brief(lacks, NAMED)}, which {first} has. "
-                "Compare models of the same data, whose observations have the same names (coordinates)."
+                "Compare models of the same data, and use the same names (coordinates) for the observations."
             )
         columns.append((own if places else own.reindex(base.index)).to_numpy())
     return np.stack(columns, axis=1)

@@ -231,7 +231,7 @@ def _check_start(
     absent = [name for name in network.shapes if name not in start]
     if absent:
         raise ArgumentError(
-            f"`start` lacks the arrays {', '.join(absent)}. Give an array for each of {', '.join(network.shapes)}."
+            f"`start` lacks the array(s) {', '.join(absent)}. Give an array for each of {', '.join(network.shapes)}."
         )
     arrays = {name: np.asarray(start[name], np.float32) for name in network.shapes}
     for name, shape in network.shapes.items():

@@ -479,9 +479,9 @@ def fit_gaussian(
         fixed = [name for name in names if name in bound]
         if fixed:
             raise ArgumentError(
-                f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains {', '.join(fixed)} to "
-                "unit norm or an order, so no Gaussian can represent these variables. Sample the free parametrisation "
-                "and align the draws, or exclude the variables with `var_names`."
+                f"The parametrisation of `posterior` ({model.parametrisation.label}) constrains {', '.join(fixed)} "
+                "to unit norm or an ordering, so no Gaussian can represent these variables. Sample with the free "
+                "parametrisation and align the draws, or exclude the variables with `var_names`."
             )
         if model.infers_noise and "sigma" in names:
             positive = list(dict.fromkeys([*positive, "sigma"]))
@@ -529,7 +529,8 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
     unknown = [name for name in names if name not in there]
     if unknown or (not names and argument == "var_names"):
         raise ArgumentError(
-            f"`{argument}` names {', '.join(unknown) or 'no variables'}. Choose from {', '.join(there) or 'none'}."
+            f"`{argument}` names {', '.join(unknown) or 'no variables'}, but must name one or more of the available "
+            f"variables: {', '.join(there) or 'none'}."
         )
     return names
 
@@ -555,7 +556,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     if constant.size:
         raise ArgumentError(
             f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so the posterior "
-            "has no density. Exclude such variables with `var_names`."
+            "has no density. Exclude the constant variables with `var_names`."
         )
     return rows
 
@@ -564,8 +565,8 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the variable with `var_names`. The first such "
-            f"value is {names[param]} in chain {chain}, draw {draw}."
+            f"`posterior` has {bad.sum()} value(s) {what}, or exclude the affected variables with `var_names`. The "
+            f"first such value is in {names[param]} (chain {chain}, draw {draw})."
         )
 
 

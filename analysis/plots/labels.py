@@ -336,8 +336,8 @@ def plot_labels(
     blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
         raise ArgumentError(
-            f"onebasin does not know which labels to plot: `symmetry` is not given, `{view.argument}` declares no "
-            "symmetry, and no labels switch in its draws. Declare the interchangeable parameters, as in "
+            f"onebasin does not know which labels to plot: `symmetry` is not given, and `{view.argument}` declares "
+            "no symmetry. No labels switch in the draws. Declare the interchangeable parameters, as in "
             "symmetry='mu,sigma'."
         )
     shapes = event_shapes(view.posterior, view.variables)
@@ -421,8 +421,8 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
     if isinstance(posterior, Diagnosis):
         if posterior.aligned is None:
             raise ArgumentError(
-                "`posterior` is a diagnosis without aligned draws. Give the posterior itself, and `symmetry` if the "
-                "posterior declares none."
+                "`posterior` is a diagnosis without aligned draws. Give the posterior itself, and also `symmetry` "
+                "if the posterior declares no symmetry."
             )
         return posterior.aligned.alignment
     return align(posterior, symmetry)

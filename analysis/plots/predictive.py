@@ -510,13 +510,13 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
         return "", None
     if isinstance(x, str) and x not in known:
         raise ArgumentError(
-            f"`x` is {x!r}, but the stored new data have no array of this name (stored: "
-            f"{', '.join(known) or 'none'}). Choose a stored name, or give the values as an array."
+            f"`x` is {x!r}, but the stored new data contain no array of this name (stored arrays: "
+            f"{', '.join(known) or 'none'}). Choose the name of a stored array, or give the values as an array."
         )
     label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
     if points.size != size:
         raise ArgumentError(
-            f"`x` must have one value per prediction, but there are {points.size} value(s) and {size} prediction(s)."
+            f"`x` must have one value per prediction; got {points.size} value(s) for {size} prediction(s)."
         )
     return label, points.ravel().astype(float)
 
@@ -582,8 +582,8 @@ def loo_pits(
     absent = [f"`{name}`" for name, group in groups.items() if group is None]
     if absent:
         raise ArgumentError(
-            f"`{view.argument}` lacks {', '.join(absent)}. Store the predictions and the "
-            "log likelihood in these groups of the posterior."
+            f"`{view.argument}` lacks {', '.join(absent)}. Give a posterior with groups for predictions, log "
+            "likelihoods and observed data."
         )
     held = [dict(group.data_vars) for group in groups.values() if group is not None]
     names = [str(name) for name in held[0] if all(name in each for each in held)]

@@ -311,15 +311,13 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
         )
     by_name = {one.name: one for one in calibration.off}
     if not by_name:
-        raise ArgumentError(
-            "`calibration` has too few usable simulations to plot. " + calibration.sentences[0]
-        )
+        raise ArgumentError("`calibration` cannot be plotted. " + calibration.sentences[0])
     chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
     unknown = [name for name in chosen if name not in by_name]
     if unknown or not chosen:
         asked = repr(unknown[0]) if unknown else "nothing"
         raise ArgumentError(
-            f"`quantities` contains {asked}, which is not a quantity of the calibration. Choose from "
+            f"`quantities` must contain quantities of the calibration; got {asked}. Choose from "
             f"{', '.join(calibration.names)}."
         )
     band = calibration.band()

@@ -96,7 +96,8 @@ def network_of(
     """Return the network of a posterior. `otherwise` says what to do if there is none."""
     if view.network is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, but this function needs one. {otherwise}."
+            f"`{view.argument}` is not the posterior of a network, but this function needs such a posterior. "
+            f"{otherwise}."
         )
     return view.network
 

@@ -74,7 +74,8 @@ def read_tree(
         seal = examine(path)
         if seal is Seal.DAMAGED:
             raise ClaimError(
-                "is damaged: its content differs from what was written. Use another copy, or create it again"
+                "is damaged: its content has changed since the file was written. Use another copy, or create the "
+                "file again"
             )
         check_hdf5(path)
         if lazy:
@@ -99,7 +100,7 @@ def read_tree(
             "another copy."
         ) from reason
     if group is not None and group not in tree.children:
-        raise error(f"{wanted} has no group `{group}`. Give a file that has one.")
+        raise error(f"{wanted} has no group `{group}`. Give a file that has this group.")
     return tree
 
 

@@ -267,7 +267,7 @@ def check_output(
         return error(f"`{argument}` is {path}, {why}")
 
     if not make_folder and not path.parent.is_dir():
-        raise refuse(f"but its folder does not exist: create {path.parent} first.")
+        raise refuse(f"but its folder does not exist: create the folder {path.parent} first.")
     try:
         try:
             kind = stat.S_IFMT(os.lstat(path).st_mode)
@@ -296,7 +296,7 @@ def check_output(
         )
     if kind and not force:
         raise refuse(
-            "which already exists. Choose a different name, or overwrite it with --force (force=True)."
+            "which already exists. Choose a different name, or use --force (force=True) to overwrite the output."
         )
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
         raise refuse(f"but its name is too long: use at most {_LONGEST_NAME} bytes.")

@@ -125,9 +125,9 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. A function that runs there may use "
-            "only arrays and numbers from outside. Open files and sockets, and load compiled libraries, inside the "
-            "function."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. A function that runs in another "
+            "process may use only arrays and numbers from outside the function. Inside the function, open any files "
+            "and sockets, and load any compiled libraries."
         ) from error
     finally:
         for module in own:

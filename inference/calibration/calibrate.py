@@ -253,8 +253,8 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             if name not in own:
                 known = ", ".join(own) or "no parameters"
                 raise ArgumentError(
-                    f"`simulate` returns the parameter {name}, but the parameters of the posterior are {known}. Use "
-                    "the program's names in `simulate`."
+                    f"`simulate` returns the parameter {name}, but the posterior has no parameter of this name (the "
+                    f"posterior has {known}). Use the program's names for the parameters in `simulate`."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
                 raise ArgumentError(
@@ -484,8 +484,9 @@ def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(value) for name, value in each.items()}
         if shapes != first:
             raise ArgumentError(
-                "A family with a `model` must always simulate data of the same shapes, but `simulate` returned "
-                f"{first} and then {shapes}. Omit `model`, or always simulate data of the same shapes."
+                "A family with a `model` must always simulate data with the same shapes, but `simulate` returned "
+                f"data with the shapes {first} and then {shapes}. Omit `model`, or always simulate data with the "
+                "same shapes."
             )
     return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
 

@@ -387,8 +387,8 @@ class _PriorPredictive:
             if site not in drawn:
                 there = ", ".join(drawn) or "none"
                 raise ModelDataError(
-                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None. The "
-                    f"model draws the sites {there}. Name one of these sites, or map {argument} to its site."
+                    f"`observed` names {argument}, but the model draws no site {site} when {argument} is None (sites "
+                    f"that the model draws: {there}). Name one of these sites, or map {argument} to one of them."
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
@@ -449,8 +449,8 @@ def _named(name: str, found: Any, points: int) -> Numbers:
     numbers = np.asarray(found, dtype=np.float64)
     if numbers.shape[:1] != (points,):
         raise ArgumentError(
-            f"The function {name!r} in `quantities` must return an array with one entry per point on its first axis; "
-            f"got shape {numbers.shape} for {points} points."
+            f"The function {name!r} in `quantities` must return an array whose first axis has one entry per point; "
+            f"got shape {numbers.shape} for {points} point(s)."
         )
     if numbers.ndim == 1:
         return {name: numbers}

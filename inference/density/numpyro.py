@@ -76,7 +76,7 @@ class _Dotted(Messenger):
             if self.given.setdefault(msg["name"], name) != name:
                 raise ArgumentError(
                     f"The sites {self.given[msg['name']]} and {name} of the model would both be stored as "
-                    f"{msg['name']}, because onebasin replaces slashes by dots. Rename one of the sites."
+                    f"{msg['name']}, because onebasin replaces slashes with dots. Rename one of the sites."
                 )
         if frames := msg.get("cond_indep_stack"):
             msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
@@ -216,8 +216,8 @@ class NumpyroDensity(Coordinates):
             support = site["support"]
             if support.is_discrete:
                 raise ArgumentError(
-                    f"The variable {name} of `target` {target.name!r} is discrete, but inference needs gradients. "
-                    "Sum over the values of this variable in the model (`numpyro.factor`)."
+                    f"The variable {name} of `target` {target.name!r} is discrete, but inference needs gradients. In "
+                    "the model, sum over the values of this variable (`numpyro.factor`)."
                 )
             if isinstance(_innermost(site["fn"]), Delta):
                 raise ArgumentError(
@@ -312,7 +312,7 @@ class NumpyroDensity(Coordinates):
         """Return the log likelihood of all data, one term per observed site."""
         if rows is not None:
             raise ArgumentError(
-                "`rows` selects observations, but onebasin can select observations only for networks, and "
+                "`rows` selects observations, but onebasin can select observations only for networks. The target "
                 f"{self.target.name!r} is not a network. Use `rows=None` for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)

@@ -106,7 +106,7 @@ def check_double(array: jax.Array | None = None) -> None:
     """Reject single precision, because Stan computes only in double precision."""
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
         raise ArgumentTypeError(
-            "The log density of a Stan program needs double precision, but JAX uses single precision here. Use "
+            "The log density of a Stan program needs double precision, but JAX uses single precision. Use "
             "dtype='float64', or call jax.config.update('jax_enable_x64', True) before you create arrays."
         )
 
@@ -146,7 +146,7 @@ class StanVectors(Coordinates):
         check_double()
         if jax.default_backend() != "cpu":
             raise ArgumentError(
-                f"`target` {target.name!r} is a Stan program, which runs only on a CPU, but JAX uses "
+                f"The Stan program of `target` {target.name!r} runs only on a CPU, but JAX uses the backend "
                 f"{jax.default_backend()!r}. Set the environment variable JAX_PLATFORMS to cpu."
             )
         library = open_library(program, progress=progress)
@@ -231,7 +231,7 @@ class StanVectors(Coordinates):
         if not np.isfinite(vector).all():
             raise ArgumentError(
                 "A value in `start` is not finite or violates a constraint of the program. Give finite values that "
-                "satisfy the constraints. A mean of draws may have to be projected onto the constraint first."
+                "satisfy the constraints. A mean of draws may have to be projected onto the constrained space first."
             )
         return vector
 

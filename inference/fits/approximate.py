@@ -285,8 +285,8 @@ def weighted(job: Job[Any], found: Found) -> Found:
             result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
             if not np.isfinite(result.lp).any():
                 raise InferenceError(
-                    f"None of the {len(result.lp):,} draws has a finite log density of {job.target.name!r}, so "
-                    "importance weights cannot be computed. Use `nuts`."
+                    f"The log density of {job.target.name!r} is not finite at any of the {len(result.lp):,} draws, "
+                    "so importance weights cannot be computed. Use `nuts`."
                 )
             moved, result = _checked(counted, fits, result, rng)
             rows = result.resampled(job.method.draws, rng)

@@ -130,8 +130,8 @@ class Start:
         if (metric := self.inverse_metric) is not None:
             if np.shape(metric) not in ((chains, size), (chains, size, size)):
                 raise ArgumentError(
-                    f"`inverse_metric` must have shape {(chains, size)} or {(chains, size, size)}, which begins with "
-                    f"the number of chains; got {np.shape(metric)}."
+                    f"`inverse_metric` must have shape {(chains, size)} or {(chains, size, size)}, for {chains} "
+                    f"chain(s) and {size} coordinate(s); got shape {np.shape(metric)}."
                 )
             scales = metric if np.ndim(metric) == 2 else np.diagonal(metric, axis1=1, axis2=2)
             if not (np.isfinite(metric).all() and (scales > 0).all()):
@@ -140,7 +140,7 @@ class Start:
             np.shape(steps) == (chains,) and np.isfinite(steps).all() and (steps > 0).all()
         ):
             raise ArgumentError(
-                f"`step_size` must be a positive number for each chain (chains: {chains}); got {steps!r}."
+                f"`step_size` must contain one positive number per chain (chains: {chains}); got {steps!r}."
             )
         if self.warmup == 0 and steps is None:
             raise ArgumentError(
@@ -225,7 +225,7 @@ def start_of(job: Job[Any]) -> Start:
                 given = [{n: v for n, v in values.items() if n in names} for values in given]
             if not all(given):
                 raise ArgumentError(
-                    f"The posterior in `init` lacks the variables {', '.join(names)}. Give a posterior of "
+                    f"The posterior in `init` lacks the variable(s) {', '.join(names)}. Give a posterior of "
                     f"{job.target.name!r}."
                 )
             random: list[Any] = [{}] * len(given)  # Random values for missing variables.
@@ -242,8 +242,8 @@ def start_of(job: Job[Any]) -> Start:
                     raise ArgumentError(str(error).replace("`start`", "`init`", 1)) from error
                 if not np.isfinite(density.log_density(vector)):
                     raise ArgumentError(
-                        f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
-                        "finite. Give values with a finite log density."
+                        f"For chain {number}, `init` gives values at which the log density of {job.target.name!r} is "
+                        "not finite. Give values with a finite log density."
                     )
                 found.append(np.asarray(vector))
             positions = np.stack(found)
@@ -286,7 +286,8 @@ class _Earlier:
         lacking = [name for name in density.names if name not in view.variables]
         if lacking:
             raise ArgumentError(
-                f"`adapt_from` lacks the variables {', '.join(lacking)}. Give a posterior of {density.target.name!r}."
+                f"`adapt_from` lacks the variable(s) {', '.join(lacking)}. Give a posterior of "
+                f"{density.target.name!r}."
             )
         stats = view.stat(schema.STEP_SIZE)
         step_size = None if stats is None else stats[:, -1]
@@ -345,8 +346,8 @@ def _sized(metric: np.ndarray, density: Density) -> np.ndarray:
     if any(length != density.size for length in metric.shape[1:]):
         raise ArgumentError(
             f"The metric in `adapt_from` has {metric.shape[-1]} coordinates, but {density.target.name!r} has "
-            f"{density.size}. Omit `adapt_from`. To use only the starting values of this posterior, pass the "
-            "posterior as `init`."
+            f"{density.size}. Omit `adapt_from`. To use a posterior only for starting values, pass the posterior as "
+            "`init`."
         )
     return metric
 

@@ -382,8 +382,8 @@ class Microcanonical:
     def __init__(self, density: Density, settings: Mclmc) -> None:
         if density.size < 2:
             raise ArgumentError(
-                f"`target` {density.target.name!r} has only one parameter, but microcanonical dynamics need two. Use "
-                "`nuts`."
+                f"`target` {density.target.name!r} has only one parameter, but microcanonical dynamics need at least "
+                "two. Use `nuts`."
             )
         self.density, self.settings = density, settings
         self.tuner = Tuner(settings, density.size)

@@ -67,8 +67,8 @@ class Folding:
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
                 f"`target` {target.name!r} declares a symmetry with {math.exp(layout.log_order):.3g} elements, and "
-                "several of its blocks move the same coordinates (such as the rows and the columns of one matrix). "
-                f"For such symmetries, onebasin supports at most {ENUMERATED} elements. Use `nuts`."
+                "several blocks of this symmetry move the same coordinates (such as the rows and the columns of one "
+                f"matrix). For such symmetries, onebasin supports at most {ENUMERATED} elements. Use `nuts`."
             )
         return cls(layout.density, layout)
 

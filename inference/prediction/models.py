@@ -45,8 +45,8 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     if view.network is not None:
         if view.x is None or view.y is None:
             raise ArgumentError(
-                f"`{view.argument}` is the posterior of a network, but does not contain the network's data. Give the "
-                "result of `BayesianNetwork.condition(x, y)` as `model`."
+                f"`{view.argument}` does not contain the data of its network. Give the result of "
+                "`BayesianNetwork.condition(x, y)` as `model`."
             )
         return view.network.condition(view.x, view.y)
     if schema.stan_program_of(view.tree.attrs):
@@ -64,9 +64,9 @@ def _recorded(program: RecordedProgram) -> Target:
         return program.target
     except InferenceError as error:
         raise ArgumentError(
-            f"The model of `{program.view.argument}` cannot be rebuilt: {error}. Give `model` (`--program` and "
-            f"`--data` on the command line), such as `ob.stan_program(path, data)`, or {RECORDED!r} if you trust the "
-            "program text in the posterior."
+            f"The model of `{program.view.argument}` cannot be rebuilt: {error}. Give `ob.stan_program(path, data)` "
+            f"as `model` (`--program` and `--data` on the command line), or {RECORDED!r} if you trust the program "
+            "text in the posterior."
         ) from error
 
 
@@ -87,7 +87,7 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
     lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
     if lacking and len(lacking) > len(observed - set(data)):
         raise ArgumentError(
-            f"`model` needs the arguments {', '.join(lacking)}, which the posterior does not contain. Give "
+            f"`model` needs the argument(s) {', '.join(lacking)}, which the posterior does not contain. Give "
             "`ob.numpyro_model(model, data)` as `model`."
         )
     return numpyro_model(model, data | dict.fromkeys(lacking))
@@ -104,7 +104,7 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
         return dict(new_data)
     raise ArgumentTypeError(
         f"`new_data` must be a JSON file or a mapping from names to values; got {type(new_data).__name__}. An array "
-        "of inputs is possible only for a posterior that records its network. For other draws of a network, use "
+        "of inputs is accepted only for a posterior that records its network. For other draws of a network, use "
         "`ob.networks.predict(model, draws, x)`."
     )
 

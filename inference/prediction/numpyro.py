@@ -69,7 +69,7 @@ def numpyro_predictions(
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
             raise ArgumentError(
-                f"`posterior` lacks the variables {', '.join(lost)} of the model {target.name!r}. Give a posterior "
+                f"`posterior` lacks the variable(s) {', '.join(lost)} of the model {target.name!r}. Give a posterior "
                 "of this model."
             )
         values = {name: draws[name] for name in latent}

@@ -291,8 +291,8 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, but the program {target.name!r} declares only the "
-            f"data {', '.join(info.inputs) or '(none)'}. Use these names."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the program {target.name!r} declares only "
+            f"these data: {', '.join(info.inputs) or '(none)'}. Use only declared names."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -300,8 +300,8 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"The program {target.name!r} rejects `new_data`: {why}. The other data keep their values: "
-            f"{', '.join(rest) or 'none'}."
+            f"The program {target.name!r} rejects `new_data`: {why}. Unchanged data: {', '.join(rest) or 'none'}. "
+            "Correct `new_data`."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}
@@ -329,8 +329,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` contains {', '.join(map(str, unknown))}, but the model {target.name!r} declares only the "
-            f"data {', '.join(held) or '(none)'} (`pm.Data`). Use these names."
+            f"`new_data` contains {', '.join(map(str, unknown))}, but the model {target.name!r} declares only these "
+            f"data (`pm.Data`): {', '.join(held) or '(none)'}. Use only declared names."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]

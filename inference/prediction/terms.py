@@ -118,7 +118,7 @@ def computed_terms(
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(
-            f"`posterior` lacks the variables {', '.join(lost)}, which the model needs. Give a posterior of this "
+            f"`posterior` lacks the variable(s) {', '.join(lost)}, which the model needs. Give a posterior of this "
             "model."
         )
     size = next(iter(draws[name] for name in terms.names)).shape[:2]

@@ -149,7 +149,7 @@ def _say(value: Any) -> Any:
         return type(value).__name__, as_dict(value)
     array = np.asarray(value)
     if array.dtype.hasobject:
-        raise NoFingerprint(f"the model depends on the Python object {type(value).__name__}")
+        raise NoFingerprint(f"the model depends on a Python object of type {type(value).__name__}")
     content = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8))
     return array.dtype.str, array.shape, content.hexdigest()
 

@@ -361,8 +361,8 @@ def _check_arguments(
         )
     if client is not None and checkpoint is not None and not method.takes_client:
         raise ArgumentError(
-            f"`checkpoint` is given, but on a `client` {method.name} saves nothing before it ends. Omit `checkpoint` "
-            "or `client`."
+            f"`checkpoint` is given, but {method.name} with a `client` saves nothing before the run ends. Omit "
+            "`checkpoint` or `client`."
         )
     if start is not None and not method.takes_start:
         raise ArgumentError(

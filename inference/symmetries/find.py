@@ -273,9 +273,9 @@ def _verified(s: Search, block: Any) -> float:
     changes = [p.change(float(v)) for p, v in zip(probes, s.measured(moved), strict=True)]
     if max(change.ratio for change in changes) > DOUBTFUL:
         raise ReadingError(
-            f"onebasin read the symmetry of {block.describe()} from the program, but this symmetry changes the log "
+            f"onebasin read a symmetry from the program ({block.describe()}), but this symmetry changes the log "
             f"density by {max(change.change for change in changes):.3g} nats. This is a bug in onebasin. Please "
-            "report the bug with the model; until then, use symmetry=False or declare the symmetry."
+            "report the bug with the model. Meanwhile, use symmetry=False or declare the symmetry."
         )
     return max(change.change for change in changes)
 

@@ -45,8 +45,8 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but batches are possible only for networks, and {target.name!r} is not a "
-            "network. Use batch_size=None."
+            f"`batch_size` is {batch_size}, but onebasin supports batches only for networks. The target "
+            f"{target.name!r} is not a network. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(

@@ -217,13 +217,13 @@ def choose_estimator(name: str, layout: SymmetryLayout) -> str:
             check_size(block.size)
     elif name == "exact" and not few:
         raise ArgumentError(
-            "`mutual_information` is 'exact', but this symmetry couples the components, and its group has more than "
+            "`mutual_information` is 'exact', but this symmetry couples the components and has more than "
             f"{MAX_ELEMENTS} elements. Use mutual_information='infonce'."
         )
     elif name == "fractional" and not layout.has_parts:
         raise ArgumentError(
-            "`mutual_information` is 'fractional', which needs separate components, but this symmetry couples the "
-            "components. Use mutual_information='infonce'."
+            "`mutual_information` must not be 'fractional', because this symmetry couples the components. Use "
+            "mutual_information='infonce'."
         )
     return name
 
@@ -250,8 +250,8 @@ def fitted(
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
         by = " on Stan's engine" if method == MEAN_FIELD else ""
         raise ArgumentError(
-            f"`posterior` comes from {method!r}{by}. Give a posterior from `symmetrised_vi`, or from `advi` with "
-            "family='meanfield' and engine='numpyro'."
+            "`posterior` must come from `symmetrised_vi`, or from `advi` with family='meanfield' and "
+            f"engine='numpyro'; got a posterior from {method!r}{by}."
         )
     check_count("fit", fit, least=0)
     fits = group.sizes.get("chain", 1)
@@ -261,8 +261,8 @@ def fitted(
     layout = layout_of(target)
     if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
-            "`posterior` comes from `advi`, whose coordinates of a simplex do not move with the components. Give a "
-            "posterior from `symmetrised_vi`."
+            "`posterior` comes from `advi`, but the coordinates that `advi` uses for a simplex do not move with the "
+            "components. Give a posterior from `symmetrised_vi`."
         )
     family = MeanField(layout.density.size)
     if group.sizes["param"] != layout.density.size:

@@ -255,7 +255,7 @@ class BayesianNetwork(Brief):
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(
-                f"`description` must be JSON text from `describe`; got {str(text)[:120]!r}."
+                f"`description` must be the JSON text that `describe` returns; got {str(text)[:120]!r}."
             ) from error
 
 

@@ -74,8 +74,8 @@ def _per_layer(
         return (value,) * num_layers
     if len(value) != num_layers:
         raise ArgumentError(
-            f"`{argument}` must have one number for all layers, or one per layer, including the output layer "
-            f"(numbers: {len(value)}; layers: {num_layers})."
+            f"`{argument}` must be one number for all layers, or a tuple with one number per layer, including the "
+            f"output layer (numbers: {len(value)}; layers: {num_layers})."
         )
     return value
 
@@ -141,10 +141,10 @@ class Parametrisation(Brief):
             if not network.nonlinearity.positively_homogeneous:
                 fitting = [a.name for a in ACTIVATIONS.values() if a.positively_homogeneous]
                 raise ArgumentError(
-                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. With this "
-                    "constraint, a network can represent every function of the free network only if the activation "
-                    f"is positively homogeneous, but {network.activation!r} is not. Use weights='free', or one of "
-                    f"the activations {', '.join(fitting)}."
+                    f"`weights` is {self.weights!r}, which fixes the norm of the incoming weights. The activation "
+                    f"{network.activation!r} is not positively homogeneous, so the constrained network cannot "
+                    "represent every function of the free network. Use weights='free', or one of the activations "
+                    f"{', '.join(fitting)}."
                 )
             if network.readout != "linear":
                 raise ArgumentError(
@@ -154,9 +154,9 @@ class Parametrisation(Brief):
             for layer in network.layers:
                 if layer.hidden and layer.in_dim < 2:
                     raise ArgumentError(
-                        f"`weights` is {self.weights!r}, but the units of {layer.weight} have only one input each, "
-                        "so their weights have no direction. Use weights='free', or give every hidden layer at "
-                        "least two inputs."
+                        f"`weights` is {self.weights!r}, but the layer with weights {layer.weight} has only one "
+                        "input, so the weight of a unit has no direction. Use weights='free', or give every hidden "
+                        "layer at least two inputs."
                     )
 
     def weight_prior(self, layer: Layer, scale: float) -> dist.Distribution:

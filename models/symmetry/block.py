@@ -257,7 +257,9 @@ class AxisPart:
         known = {field.name for field in fields(cls)} - {"axis"}
         if {"start", "count"} <= pairs.keys() <= known and all(map(str.isdigit, pairs.values())):
             return cls(axis, **{name: int(value) for name, value in pairs.items()})
-        raise ArgumentError(f"`exchangeable` has the invalid axis part [{text}]. Write {SYNTAX}.")
+        raise ArgumentError(
+            f"`exchangeable` contains [{text}], which is not a valid part of an axis. Write {SYNTAX}."
+        )
 
 
 Place = int | AxisPart
@@ -271,7 +273,7 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
     allowed = "an axis, an `AxisPart`, or a tuple of these" if parts else allowed
     if not isinstance(axes, Mapping):
         raise ArgumentTypeError(
-            f"`{argument}` must map variable names to {allowed}, such as {{'mu': 0}}; got {axes!r}."
+            f"`{argument}` must map each variable name to {allowed}, as in {{'mu': 0}}; got {axes!r}."
         )
     for name, places in axes.items():
         held = places if several and isinstance(places, tuple) else (places,)
@@ -285,8 +287,8 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
                 " A whole variable that changes sign belongs to a `Flip`." if places == () else ""
             )
             raise ArgumentTypeError(
-                f"`{argument}` must map variable names to {allowed}, counted from 0 within a draw; got {places!r} for "
-                f"{name!r}.{whole}"
+                f"`{argument}` must map each variable name to {allowed} (axes are counted from 0 within a draw); got "
+                f"{places!r} for {name!r}.{whole}"
             )
 
 
@@ -430,8 +432,8 @@ class Block[P: Part](ABC):
     def elements(self, size: int) -> list[P]:
         """Return every part, beginning with the identity, if there are finitely many."""
         raise ArgumentError(
-            f"The elements of a `{type(self).__name__}` cannot be listed, because there are infinitely many. Draw "
-            "some of them with `random`."
+            f"A block of type {type(self).__name__} has infinitely many elements, so they cannot be listed. Draw "
+            "some of the elements with `random`."
         )
 
     def log_order(self, size: int) -> float:
@@ -465,7 +467,7 @@ class Block[P: Part](ABC):
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError(
-                "`symmetry` has a block that moves no axis. Name the axes that the block moves."
+                "`symmetry` has a block that moves no axis. Name at least one axis in this block."
             )
         lengths = {}
         for name, places in self.axes.items():
@@ -490,7 +492,7 @@ class Block[P: Part](ABC):
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{place} has length {length}" for place, length in lengths.items())
             raise ArgumentError(
-                f"`symmetry` must move axes of equal length together, but {each}. Correct the axes."
+                f"`symmetry` moves axes of different lengths together ({each}). Name axes of equal length."
             )
 
     def check_names(self, shapes: Shapes) -> None:

@@ -83,7 +83,7 @@ def from_json(text: str) -> Symmetry:
         return tuple(kind(**{n: _read(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
-            f"`symmetry` must be JSON text from `to_json`; got {str(text)[:120]!r}."
+            f"`symmetry` must be the JSON text that `to_json` returns; got {str(text)[:120]!r}."
         ) from error
 
 

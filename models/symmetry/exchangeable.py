@@ -118,7 +118,8 @@ class Exchangeable(Permuting):
         unknown = [name for name in self.flipped if name not in self.axes]
         if unknown:
             raise ArgumentError(
-                f"`flips` names {', '.join(unknown)}, but can name only variables in `axes`: {', '.join(self.axes)}."
+                f"`flips` names {', '.join(unknown)}, but only variables in `axes` can change sign. Correct the "
+                "names in `flips`."
             )
         twice = [name for name in self.complements if name in self.axes]
         if twice:
@@ -324,13 +325,13 @@ class Counterparts(Permuting):
         for name in (*self.along, *self.complements):
             if name in named:
                 raise ArgumentError(
-                    f"{name} stands both in `tuples` and in `along` or `complements`. Name each variable in only one "
-                    "argument."
+                    f"{name} is named in `tuples` and again in `along` or `complements`. Name each variable in only "
+                    "one argument."
                 )
         if set(self.reflected) & set(self.flipped):
             raise ArgumentError(
-                f"`flips` names {next(iter(self.reflected))}, but `tuples` already gives this variable a change of "
-                "sign. Remove this name from `flips`."
+                f"`flips` names {next(iter(self.reflected))}, but `tuples` already changes the sign of this "
+                "variable. Remove this name from `flips`."
             )
 
     @property

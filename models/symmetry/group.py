@@ -83,7 +83,7 @@ class Group:
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
-                f"The symmetry moves {', '.join(absent)}; `values` contains only "
+                f"The symmetry moves {', '.join(absent)}, which `values` does not contain; got "
                 f"{', '.join(values) or 'no variables'}. Give all variables that move."
             )
         out = dict(values)
@@ -112,7 +112,8 @@ class Group:
         """Yield every element, beginning with the identity; reject groups of more than 10 million elements."""
         if self.log_order > math.log(1e7):
             raise ArgumentError(
-                f"The group has exp({self.log_order}) elements, too many to list. Draw some of them with `random`."
+                f"The group has too many elements to list (logarithm of the number of elements: {self.log_order}). "
+                "Draw some of the elements with `random`."
             )
         yield from product(*(block.elements(size) for block, size in self._sized()))
 

@@ -200,8 +200,8 @@ class Rotation(Block[Rotated]):
             )
         if len(axes_of(self.axes[self.loadings])) > 1:
             raise ArgumentError(
-                f"The first variable of `axes`, {self.loadings}, has several axes of components, but the loadings "
-                "must come first and have only one such axis. Correct the order or the axes."
+                "The first variable of `axes` must be the loadings, with only one axis of components; "
+                f"{self.loadings} has several. Correct the order or the axes."
             )
 
     @classmethod
@@ -292,6 +292,6 @@ class Rotation(Block[Rotated]):
         size, entries = self.size(shapes), math.prod(shapes[self.loadings])
         if entries < size * size:
             raise ArgumentError(
-                f"`symmetry` rotates {size} components of {self.loadings}, but each component has only "
-                f"{entries // size} entries. Begin `axes` with loadings that have at least {size} rows."
+                f"`symmetry` rotates {size} components of {self.loadings}, but each component has too few entries "
+                f"({entries // size}). Begin `axes` with loadings that have at least {size} rows."
             )

@@ -73,8 +73,8 @@ def read(word: str) -> Block:
         turned = {part.name: part.place for part in parts if part.axes}
         if len(turned) < len(parts) or any(part.flips for part in parts):
             raise ArgumentError(
-                f"`exchangeable` has the invalid part {word!r}. After @, name every variable once and give only "
-                f"axes, because rotations include sign changes. {_SYNTAX}."
+                f"`exchangeable` has the invalid part {word!r}. After @, name every variable once, without 1- or +- "
+                f"(rotations include sign changes). {_SYNTAX}."
             )
         return Rotation(turned)
     texts = [text.strip() for text in _COMMA.split(word)]

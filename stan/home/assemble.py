@@ -279,7 +279,7 @@ def _first_words(command: list[str]) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise HomeBuildError(
-            f"`{' '.join(command)}` cannot be run: {error}. Install this program, or correct its path."
+            f"`{' '.join(command)}` cannot be run ({error}). Install this program, or correct its path."
         ) from error
     return done.stdout
 

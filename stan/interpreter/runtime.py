@@ -335,7 +335,7 @@ def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
         raise ProgramRefused(
-            f"stanli compiles to the form {head[:20]!r}, but this version of onebasin does not support it. Update "
+            f"stanli compiles to the form {head[:20]!r}, which this version of onebasin does not support. Update "
             "both packages."
         )
     return base64.b64decode(body)

@@ -107,7 +107,7 @@ def only(
     for pattern in patterns or ():
         if not (named := fnmatch.filter(keys, pattern)):
             raise StudyError(
-                f"`--only` is {pattern!r}, which matches none of the {len(keys)} cells. Use keys such as "
+                f"`--only` is {pattern!r}, which matches none of the {len(keys)} cell(s). Use keys such as "
                 f"{', '.join(keys[:3])}. The character * matches any text."
             )
         kept.update(named)
@@ -324,8 +324,9 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         why = run.record["cells"][broken[0]]["message"]
         raise StudyError(
-            f"{broken[0]} failed{more}: {why}. Cells that were completed: {len(outcomes.paths)}. See "
-            f"{run.path / 'run.json'} for the traceback. Repeat the command to run the failed cells again."
+            f"Cells that failed: {broken[0]}{more}. The error of the first cell: {why}. Cells that were completed: "
+            f"{len(outcomes.paths)}. See {run.path / 'run.json'} for the traceback. Repeat the command to run the "
+            "failed cells again."
         )
     return frames
 
@@ -344,8 +345,8 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"{path} contains no results to show. Run the study first, or give the folder of a finished run with "
-            "--out."
+            f"{path} contains no results to show. Run the study first, or use --out to give the folder of a finished "
+            "run."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(
@@ -353,7 +354,8 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
         )
     if made["study"] != study:
         raise StudyError(
-            f"`--out` is {path}, which contains a run of the study {made['study']}. Give the folder of a {study} run."
+            f"`--out` is {path}, which contains a run of the study {made['study']}. Give the folder of a run of the "
+            f"study {study}."
         )
     tables = made.pop("frames").items()
     return made, {n: pd.DataFrame(t["rows"], None, t["columns"], object) for n, t in tables}

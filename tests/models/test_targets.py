@@ -48,8 +48,8 @@ def test_it_is_sampled_and_judged_like_any_model():
     [
         (gamma, None, "`parameters` is missing"),
         (gamma, {"scale": "positiv"}, "Use one of real"),
-        (gamma, {"scale": 1.0}, "Use a name such as"),
-        (gamma, {"scale": ("simplex", ())}, "needs at least 1 axes"),
+        (gamma, {"scale": 1.0}, "Use the name of a support, such as"),
+        (gamma, {"scale": ("simplex", ())}, r"needs more axes \(at least 1\)"),
         (gamma, {"scale": ("real", 0)}, "at least 1"),
         (lambda p: p["x"], {"x": ("real", 2)}, "a single number"),
         (lambda p: float(p["x"]), {"x": "real"}, "jax.numpy"),

@@ -63,7 +63,7 @@ def test_values_that_are_no_array(value):
     ("dims", "words"),
     [
         ({"a": ("draw", "k")}, "must not be chain or draw"),
-        ({"a": ("k", "k")}, "differ within a variable"),
+        ({"a": ("k", "k")}, "Give each axis of a variable a different name"),
         ({"a": ("k", "b")}, "which is also the name of a variable"),
         ({"a": ("k",)}, r"1 name\(s\) for the axes of a, whose shape is \(2, 3\)"),
         (

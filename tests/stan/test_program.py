@@ -135,7 +135,8 @@ def test_names_that_are_not_there_are_refused(tmp_path):
     path = tmp_path / "any.stan"
     path.write_text("")
     with pytest.raises(
-        StanDataError, match="`observed` names the data z, which is not in `data`; choose from y"
+        StanDataError,
+        match="`observed` names the data z, which is not in `data`; `data` contains y",
     ):
         stan_program(path, {"y": 1}, observed="z")
     with pytest.raises(

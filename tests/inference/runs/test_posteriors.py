@@ -171,10 +171,7 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (
-            {"sigma": SIGMA},
-            r"The model 'schools' needs num_schools as data; `data` contains only sig",
-        ),
+        ({"sigma": SIGMA}, r"The model 'schools' needs num_schools as data; got sig"),
         (DATA | {"z": 1}, r"`data` contains z, but the model 'schools' takes only nu"),
         ("nowhere.json", r"`data` is nowhere.json, which does not exist"),
     ],

@@ -154,7 +154,7 @@ def test_data_with_gaps_are_left_out_one_by_one_and_drawn_again():
     new = ob.predict(run, {"at": np.array([5.0, 10.0])}, model=target)
     assert new.intervals()["mean"].to_numpy() == pytest.approx([10, 20], rel=0.05)
     assert line["at"].get_value().shape == (16,), "the model keeps its data"
-    with pytest.raises(ob.OnebasinError, match=r"but the model .* declares only the data"):
+    with pytest.raises(ob.OnebasinError, match=r"but the model .* declares only these data"):
         ob.predict(run, {"x": x}, model=target)
 
 
