@@ -115,8 +115,8 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
     for name in names:
         if name in SAMPLE_DIMS:
             raise ArgumentError(
-                f"`{argument}` has a variable named {name}, which is an axis of every posterior: rename the "
-                f"variable. The names {', '.join(SAMPLE_DIMS)} are reserved."
+                f"`{argument}` has a variable named {name!r}, which is the name of an axis in every posterior: "
+                f"rename the variable. The names {' and '.join(SAMPLE_DIMS)} are reserved."
             )
         if not _can_be_written(name):
             raise ArgumentError(

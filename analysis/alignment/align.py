@@ -270,7 +270,7 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
             raise ArgumentError(
                 f"`reference` does not fit `{features.reader.argument}`: the alignment has {there}, but the shape of "
-                f"{name} in the posterior is {shape}. Give an alignment of the same model and symmetry."
+                f"{name} in the posterior is {shape}. Give an alignment of the same model with the same symmetry."
             )
     return aim.into(features.units)
 

@@ -234,7 +234,7 @@ def align_trees(
     """Align networks with `align`, to which the other arguments are already bound."""
     if len(networks) < 2:
         raise ArgumentError(
-            "`posterior` has only one network. Give a mapping from names to at least two networks."
+            "`posterior` has only one network. Give at least two networks, as a mapping from names to networks."
         )
     layouts = {str(name): TreeLayout.of(tree) for name, tree in networks.items()}
     stacked = _stacked(layouts)

@@ -95,10 +95,13 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     first, reference = next(iter(views.items()))
     names = [variable for variable in shapes[first] if variable not in only_in]
     if not names:
-        held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
+        held = "; ".join(
+            f"`{name}` has {', '.join(f'{variable} {shape}' for variable, shape in own.items())}"
+            for name, own in shapes.items()
+        )
         raise ArgumentError(
-            f"No variable has the same shape in all posteriors: {held}. Give posteriors of one model. To compare "
-            "different models, use `ob.compare_models` or the command `onebasin loo`."
+            f"The posteriors share no variable with the same name and shape: {held}. Give posteriors of one model. "
+            "To compare different models, use `ob.compare_models` or the command `onebasin loo`."
         )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()

@@ -359,7 +359,7 @@ class NumpyroDensity(Coordinates):
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
                     f"The value of {name} in `start` is not finite or lies outside the support ({chart.support}). "
-                    "Give a finite value inside the support. A mean of draws may have to be projected onto the "
+                    "Give a finite value inside the support. If the value is a mean of draws, project it onto the "
                     "support first."
                 )
         return self.ravel(coordinates)

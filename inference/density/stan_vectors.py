@@ -231,7 +231,8 @@ class StanVectors(Coordinates):
         if not np.isfinite(vector).all():
             raise ArgumentError(
                 "A value in `start` is not finite or violates a constraint of the program. Give finite values that "
-                "satisfy the constraints. A mean of draws may have to be projected onto the constrained space first."
+                "satisfy the constraints. If `start` is a mean of draws, project it onto the constrained space "
+                "first."
             )
         return vector
 

@@ -307,8 +307,8 @@ class _Earlier:
         known = {word: name for name, words in NAMES.items() for word in words}
         if unknown := [word for word in given if word not in known and word != "metric_type"]:
             raise ArgumentError(
-                f"`adapt_from` has unknown entries ({', '.join(map(str, unknown))}). Give only `step_size`, "
-                "`inverse_metric`, or both."
+                f"`adapt_from` has unknown entries ({', '.join(map(str, unknown))}). Give `step_size`, "
+                "`inverse_metric` or both, and no other entries."
             )
         arrays = {known[w]: np.asarray(v, np.float64) for w, v in given.items() if w in known}
         metric, step_size = arrays.get("inverse_metric"), arrays.get("step_size")

@@ -45,8 +45,8 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     if view.network is not None:
         if view.x is None or view.y is None:
             raise ArgumentError(
-                f"`{view.argument}` does not contain the data of its network. Give the result of "
-                "`BayesianNetwork.condition(x, y)` as `model`."
+                f"`{view.argument}` does not contain the data (`x` and `y`) to which the network was fitted. Give "
+                "the result of `BayesianNetwork.condition(x, y)` as `model`."
             )
         return view.network.condition(view.x, view.y)
     if schema.stan_program_of(view.tree.attrs):

@@ -99,8 +99,8 @@ def read(word: str) -> Block:
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
-            f"The variables in {word} have different numbers of components ({min(lengths)} and {max(lengths)}), but "
-            f"`exchangeable` must name the same number of components for every variable. {_SYNTAX}."
+            f"The quantities in {word!r} have different numbers of components ({min(lengths)} and {max(lengths)}). "
+            f"Name the same number of components for every quantity. {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)

@@ -226,8 +226,9 @@ def solve(found: Statistics) -> GridPosterior:
             return GridPosterior(node, weight, values - evidence, evidence)
         before = evidence
     raise InferenceError(
-        f"The log evidence is not accurate: with {panels} panels it still changes by {moved} nats, but at most "
-        f"{STILL} is allowed. The likelihood is too narrow for the grid. Use fewer points or more noise."
+        f"The log evidence is not accurate: doubling the number of panels to {panels} changed it by {moved:.2g} "
+        f"nats, but at most {STILL:g} is allowed. The likelihood is too narrow for the grid. Use fewer points or "
+        "more noise."
     )
 
 

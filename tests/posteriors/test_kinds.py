@@ -124,7 +124,7 @@ def test_a_slash_becomes_a_dot(tmp_path, way):
 
 
 REFUSED = {
-    "chain": ({"chain": draws()}, "a variable named chain, which is an axis"),
+    "chain": ({"chain": draws()}, "a variable named 'chain', which is the name of an axis"),
     "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a` in `.*` have different shapes"),
     "number": (3.5, "must be an `xarray.DataTree`.*; got float"),
 }

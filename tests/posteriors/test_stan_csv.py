@@ -95,7 +95,7 @@ WHOLE = chains.text()
         (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is truncated"),
         (WHOLE.replace("method = sample", "method = optimize"), "has an optimum"),
         (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns named 'mu.1'"),
-        (WHOLE.replace("sigma", "draw"), "which is an axis"),
+        (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
         (WHOLE.replace("sigma", ".."), "which no file can store"),
         ("name,Mean\nmu,0.5\n", "has 'mu' in row 1, which is not a number"),
         ("a,b\n1,2\n3\n4,5\n", "has 1 field(s) in row 2, but 2 columns"),

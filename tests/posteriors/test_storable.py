@@ -43,7 +43,10 @@ def check(values, **dims):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        *((n, f"a variable named {n}, which is an axis of every") for n in ("draw", "chain")),
+        *(
+            (n, f"a variable named {n}, which is the name of an axis in every")
+            for n in ("draw", "chain")
+        ),
         *((n, "no file can store") for n in (3, "a/b", "", ".", "..", "a\0", "\udc80")),
         ("a_dim_0", "a variable a_dim_0, and an axis of a has the same name"),
     ],

@@ -18,7 +18,7 @@ from onebasin.stan.program import Roles, check_roles, find_roles, stan_program
 @pytest.mark.parametrize(
     ("name", "dims", "tuples", "words"),
     [
-        ("draw", {}, (), r"`any\.stan` has a variable named draw, which is an axis"),
+        ("draw", {}, (), r"`any\.stan` has a variable named 'draw', which is the name of an axis"),
         (
             "mu",
             {"theta": ("mu",)},

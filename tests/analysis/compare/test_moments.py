@@ -141,7 +141,7 @@ def test_two_models_are_compared_on_what_they_share(make_mcmc, rng):
     found = compare({"one": one, "two": two}, truth="one", permutations=99)
     assert list(found.means.index) == ["mu[0]", "mu[1]"]
     assert any("`one` has `wide`, `tau`" in note for note in found.notes), found.notes
-    with pytest.raises(ValueError, match="No variable has the same shape"):
+    with pytest.raises(ValueError, match="share no variable with the same name and shape"):
         compare({"one": one, "two": make_mcmc({"wide": draws["wide"][..., :2]})}, truth="one")
 
 
