@@ -44,7 +44,7 @@ def check(values, **dims):
     ("name", "words"),
     [
         *(
-            (n, f"a variable named {n}, which is the name of an axis in every")
+            (n, f"a variable named {n!r}, which is the name of an axis in every")
             for n in ("draw", "chain")
         ),
         *((n, "no file can store") for n in (3, "a/b", "", ".", "..", "a\0", "\udc80")),
