@@ -124,7 +124,8 @@ def transpositions_of(element: Element) -> Transpositions:
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ArgumentError(
-            "`element` permutes nothing. Give an element of a symmetry that exchanges components."
+            "The symmetry of `posterior` exchanges no components, so there are no transpositions. Declare a "
+            "symmetry that exchanges components."
         )
     return Transpositions(layers)
 

@@ -285,8 +285,8 @@ def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -
         change = float(np.abs(after - before).max(initial=0.0))
         if not change <= allowed:
             raise ArgumentError(
-                f"The declared symmetry does not hold: {block.describe()} change an output of the network by "
-                f"{change:.3g}. Declare all arrays that move together."
+                f"The declared symmetry does not hold: an output of the network changes by {change:.3g} under "
+                f"{block.describe()}. Declare all arrays that move together."
             )
 
 

@@ -187,14 +187,14 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
         if names[0] != names[1]:
             raise ArgumentError(
                 f"The posteriors were fitted to different data: the data of `{name}` are named "
-                f"{', '.join(names[0])}, but those of `{truth}` are named {', '.join(names[1])}. Give posteriors of "
-                "the same data."
+                f"{', '.join(names[0])}, but those of `{truth}` are named {', '.join(names[1])}. Give posteriors "
+                "that were fitted to the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
                 raise ArgumentError(
                     f"The posteriors were fitted to different data: the values of {variable} differ between `{name}` "
-                    f"and `{truth}`. Give posteriors of the same data."
+                    f"and `{truth}`. Give posteriors that were fitted to the same data."
                 )
 
 

@@ -336,8 +336,8 @@ def plot_labels(
     blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
         raise ArgumentError(
-            f"onebasin does not know which labels to plot: `symmetry` is not given, and `{view.argument}` declares "
-            "no symmetry. No labels switch in the draws. Declare the interchangeable parameters, as in "
+            f"onebasin does not know which labels to plot: `symmetry` is not given, `{view.argument}` declares no "
+            "symmetry, and no label switching was found in the draws. Declare the interchangeable parameters, as in "
             "symmetry='mu,sigma'."
         )
     shapes = event_shapes(view.posterior, view.variables)

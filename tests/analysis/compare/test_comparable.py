@@ -199,7 +199,7 @@ def test_other_networks_are_refused(of, other, message):
     ("how", "message"),
     [
         ({"names": ("inputs", "y")}, r"those of `b` are named inputs, those of `a` x"),
-        ({"x": X + 1e-4}, r"values of x differ between `b` and `a`. Give posteriors of the same"),
+        ({"x": X + 1e-4}, r"values of x differ between `b` and `a`"),
         ({"y": Y[:, [0, 0]]}, r"values of y differ"),
     ],
 )
