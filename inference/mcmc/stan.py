@@ -113,7 +113,7 @@ def find_optimum(
         try:
             printed = run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
-            failure = str(error).splitlines()[-1].strip()
+            failure = str(error).splitlines()[-1].strip(" .")
         # A line search usually fails because the optimum cannot be located more precisely. Such a run ends with an
         # error but writes its last point, which counts if its log density is finite.
         with suppress(StanRunError):
