@@ -403,7 +403,8 @@ def _tree(frame: pd.DataFrame, path: Path, chain: np.ndarray | None = None) -> x
     try:
         return xr.DataTree.from_dict(groups_of(frame, str(path), chain))
     except ArgumentError as error:
-        raise FormatError(str(error), "") from error
+        said = str(error)
+        raise FormatError(said[:1].lower() + said[1:], "") from error  # It continues a sentence.
 
 
 def groups_of(

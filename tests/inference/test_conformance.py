@@ -396,12 +396,12 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
         (
             "pathfinder",
             {"engine": "numpyro"},
-            "which does not support pathfinder. Use engine='stanli' or 'cmdstan'",
+            "which cannot run pathfinder. Use engine='stanli' or 'cmdstan'",
         ),
         (
             "hmc",
             {"engine": "nutpie"},
-            r"which does not support hmc \(it has nuts\)\. Use engine='numpyro' or",
+            r"which cannot run hmc \(it has nuts\)\. Use engine='numpyro' or",
         ),
     ],
 )

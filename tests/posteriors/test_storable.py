@@ -89,7 +89,7 @@ def test_all_else_is_taken():
 
 def test_more_draws_than_memory_are_refused():
     with pytest.raises(
-        ValueError, match=r"`draws` is 10{12}, which needs at least 233 TiB for 4 chain\(s\), but"
+        ValueError, match=r"4 chain\(s\) of 10{12} draws need at least 233 TiB of memory, but"
     ):
         check_amount(4, 10**12)
     check_amount(100, 10_000)

@@ -81,7 +81,7 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
             "in row 61, which",
         ),
         (lambda f: f.assign(**{".chain": f[".chain"].replace(3, np.nan)}), "rows without a number"),
-        (lambda f: f.drop(index=f.index[-1]), "chains of 19 and 20 draws"),
+        (lambda f: f.drop(index=f.index[-1]), "between 19 and 20 draws"),
         (
             lambda f: f.assign(**{".chain": 1}),
             "several rows of a chain have the same draw number.*`.chain`",

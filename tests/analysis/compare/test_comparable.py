@@ -198,7 +198,7 @@ def test_other_networks_are_refused(of, other, message):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"names": ("inputs", "y")}, r"those of `b` are named inputs, those of `a` x"),
+        ({"names": ("inputs", "y")}, r"data of `b` are named inputs, but those of `a` are named x"),
         ({"x": X + 1e-4}, r"values of x differ between `b` and `a`"),
         ({"y": Y[:, [0, 0]]}, r"values of y differ"),
     ],

@@ -179,7 +179,7 @@ def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     assert over.startswith("mu over x. ") and "x −1.00" in over and "x 3.00" in over
     found.tree["predictions_constant_data"] = found.predictions_constant_data.drop_vars("x")
     assert "mu[0]" in ob.plot.predictions(found, var_name="mu").alt  # in rows
-    with pytest.raises(ValueError, match="`x` has 3 numbers for 2 predictions"):
+    with pytest.raises(ValueError, match=r"got 3 value\(s\) for 2 prediction\(s\)"):
         ob.plot.predictions(found, x=X)
     for name in ("mu", "y"):
         found.tree["predictions"][name].values[..., 0] = np.nan
@@ -430,7 +430,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
     [
         (without_terms, None, "no group `log_likelihood`: `posterior` does not record its model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
-        (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
+        (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", r"lacks the variable\(s\) mu"),
         (lambda run: run, "scaled", "`model` does not match this posterior"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number per draw"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "no observation is left"),

@@ -159,7 +159,7 @@ def test_a_part_that_is_the_whole_axis_is_the_axis():
         ),
         (
             (Move({"k": Part.between(0, 0, 4)}), Move({"k": Part.between(0, 2, 6)})),
-            "Two blocks of `symmetry` move",
+            "two blocks that move",
         ),
         (
             (Move({"k": Part.factor(0, (2, 4), 1)}), Move({"k": Part.factor(0, (4, 2), 0)})),

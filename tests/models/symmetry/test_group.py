@@ -240,9 +240,15 @@ PAIR = apart(("mu[0]", "mu[1]"))
             "together, but axis 0 of a~other has length 2, axis 0 of mu has length 3",
         ),
         (apart(("a", "gone")), "names gone, which does not exist"),
-        ((*PAIR, Exchangeable({"mu": 0})), "two blocks that move mu, by exchanges of mu"),
-        ((*PAIR, *apart(("mu[0]", "a"))), "two blocks that move mu, by exchanges of mu"),
-        ((*PAIR, Flip("mu")), "two blocks that move mu, by exchanges of mu"),
+        (
+            (*PAIR, Exchangeable({"mu": 0})),
+            "Two blocks of `symmetry` move mu: one by exchanges of mu",
+        ),
+        (
+            (*PAIR, *apart(("mu[0]", "a"))),
+            "Two blocks of `symmetry` move mu: one by exchanges of mu",
+        ),
+        ((*PAIR, Flip("mu")), "Two blocks of `symmetry` move mu: one by exchanges of mu"),
     ],
 )
 def test_symmetry_that_does_not_fit_is_refused(symmetry, message):
