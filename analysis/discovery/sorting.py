@@ -17,7 +17,7 @@ sorted ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from operator import itemgetter
@@ -454,51 +454,3 @@ def flat(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "c
 
 def _spread_of_all(values: np.ndarray) -> float:
     return float(values.var(axis=(0, 1)).mean())
-
-
-_STEADY = 1e-3
-"""Variance over mean square of features below which single precision is not enough."""
-_ROUNDING = 0.01
-"""Maximum error of a ratio in single precision."""
-
-
-class Alike:
-    """Features of slots of one size in single precision, which quickly rules out most slots."""
-
-    def __init__(self, lenses: Sequence[Lens], features_of: Callable[[Lens], Features]) -> None:
-        self.lenses = lenses
-        self._square, self._before = np.zeros(len(lenses)), np.zeros(len(lenses))
-        known: dict[bool, tuple[list[int], list[np.ndarray]]] = {}
-        for place, lens in enumerate(lenses):
-            if len(lens.slot.axes) == 2:
-                continue  # Its features are not rows of components.
-            features = features_of(lens)
-            self._square[place], self._before[place] = np.mean(features**2), spread(features)
-            places, single = known.setdefault(lens.slot.signed, ([], []))
-            places.append(place)
-            single.append(features.astype(np.float32))
-        self._parts = {
-            signed: (np.array(places), [f.shape[2] for f in single], np.concatenate(single, axis=2))
-            for signed, (places, single) in known.items()
-        }
-
-    def near(self, sorting: Sorting, ratio: float) -> Iterator[Lens]:
-        """Yield the slots whose ratio of variances after and before the elements may be below `ratio`."""
-        kept = self._before <= _STEADY * self._square
-        kept |= self.ratios(sorting) < ratio + _ROUNDING
-        return (self.lenses[place] for place in np.flatnonzero(kept).tolist())
-
-    def ratios(self, sorting: Sorting) -> Float[np.ndarray, " lens"]:
-        """Return the approximate ratio of variances of each slot; NaN for both axes of a square."""
-        draws, size = sorting.permutation.shape
-        after = self._square.copy()
-        for signed, (places, widths, features) in self._parts.items():
-            weights = np.zeros((size, draws, size), np.float32)
-            signs = sorting.signs.T if signed else 1.0
-            at = (np.arange(size)[:, None], np.arange(draws), sorting.permutation.T)
-            weights[at] = signs / draws
-            means = weights.reshape(size, -1) @ features.reshape(draws * size, -1)
-            sums = np.add.reduceat(np.square(means).mean(axis=0), np.cumsum([0, *widths[:-1]]))
-            after[places] -= sums / widths
-        with np.errstate(divide="ignore", invalid="ignore"):  # Some entries do not vary.
-            return np.asarray(after / self._before)
