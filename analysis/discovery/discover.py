@@ -33,18 +33,24 @@ from .candidates import (
     apart,
     are_tied,
     companions,
+    exchanging,
     is_mirrored_elsewhere,
+    numbered,
+    of_chains,
     tuples_of,
     unlike,
     with_tuples,
 )
-from .slots import Features, Lens, Slot, Values, exchanging, numbered, of_chains, slots
 from .sorting import (
     FEW,
     Elements,
+    Features,
     Gain,
+    Lens,
+    Slot,
     Sorting,
     Turning,
+    Values,
     apply,
     best_sorting,
     closer,
@@ -57,6 +63,7 @@ from .sorting import (
     mask_of,
     may_be_sorted,
     moved_values,
+    slots,
     sort,
     spread,
 )

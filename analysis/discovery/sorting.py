@@ -1,4 +1,9 @@
-"""Sort components draw by draw, and compare the gain with that on noise.
+"""Slots of interchangeable components in draws, and their sorting draw by draw.
+
+A slot is an axis of a variable, both axes of a square, or a whole variable. Draws of a variable are (draw, *event). The
+features of a slot (draw, component, feature) are entries divided by their root mean square, reduced to at most
+`DIRECTIONS` leading directions. If no sign changes, the mean over components is subtracted in each draw, because a
+common level is not a label.
 
 A draw's element is the one under which its components are likeliest, given means and variances over draws (Stephens
 2000, section 4); both are updated until no draw moves. Noise is Gaussian with the components' covariance over features,
@@ -23,14 +28,144 @@ from itertools import permutations
 from operator import itemgetter
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
+from onebasin.models.symmetry.elements import complement, negate, scale, take
 from onebasin.models.symmetry.rotation import nearest_rotation
 
-from .slots import Features, Lens, Permutations, Signs, Slot, Values
-
+Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
+Features = Float[np.ndarray, "draw component feature"]
+Permutations = Int[np.ndarray, "draw component"]
+Signs = Float[np.ndarray, "draw component"]
 Mask = Bool[np.ndarray, " feature"]
 """Features that change sign with their component."""
+
+DIRECTIONS = 8
+"""Maximum number of features of a slot; further features contain mostly a common level."""
+MOST_COMPONENTS = 64
+"""Maximum number of components of a slot."""
+_ROWS = 600
+"""Approximate number of draws of components from which directions are found."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of a variable's components: one axis, both axes of a square, or none for a whole variable."""
+
+    name: str
+    axes: tuple[int, ...]
+    size: int  # Number of components.
+    signed: bool = False  # Components may change sign.
+    complement: bool = False  # Theta becomes 1 - theta as two components change places.
+    reflected: bool = False  # The sign changes as two components change places.
+    members: tuple[str, ...] = ()  # Parameters along the only axis, one per component.
+
+    @property
+    def mirrors(self) -> bool:
+        """Check whether a whole variable changes as two components change places."""
+        return self.complement or self.reflected
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(text.removeprefix("1-") for text in self.members) or (self.name,)
+
+    @property
+    def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Names and axes of the parameters."""
+        return tuple((name, () if self.members else self.axes) for name in self.names)
+
+    def raw(self, values: Float[np.ndarray, "draw ..."]) -> Features:
+        """Return the entries of each component side by side; without signs, subtract their common level."""
+        values = np.asarray(values, np.float64)
+        raw = self._by_component(values)
+        return raw if self.signed else raw - raw.mean(axis=1, keepdims=True)
+
+    def moved(
+        self, values: Float[np.ndarray, "draw ..."], permutation: Permutations, signs: Signs
+    ) -> Float[np.ndarray, "draw ..."]:
+        """Replace component i of draws by `signs[i]` times component `permutation[i]`."""
+        if self.complement:
+            return complement(values, permutation[:, 0] == 1)
+        if self.reflected:
+            return negate(values, permutation[:, 0] == 1)
+        if not self.axes:
+            return negate(values, signs[:, 0] < 0)
+        for axis in self.axes:
+            values = take(values, permutation, axis)
+            if self.signed:
+                values = scale(values, signs, axis)
+        return values
+
+    def _by_component(self, values: np.ndarray) -> Features:
+        if self.mirrors:
+            flat = values.reshape(len(values), 1, -1)
+            return np.concatenate([flat, 1 - flat if self.complement else -flat], axis=1)
+        if not self.axes:
+            return values.reshape(len(values), 1, -1)
+        if len(self.axes) == 2:
+            # The diagonal entry, the sorted row and the sorted column are invariant.
+            shape = (len(values), self.size, self.size - 1)
+            off = ~np.eye(self.size, dtype=bool)
+            rows = np.sort(values[:, off].reshape(shape), axis=2)
+            columns = np.sort(values.swapaxes(1, 2)[:, off].reshape(shape), axis=2)
+            diagonal = values[:, np.arange(self.size), np.arange(self.size)]
+            return np.concatenate([diagonal[..., None], rows, columns], axis=2)
+        front = np.moveaxis(values, self.axes[0] + 1, 1)
+        return front.reshape(len(values), self.size, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """The units and directions of a slot's features."""
+
+    slot: Slot
+    matrix: Float[np.ndarray, "entry feature"]  # Without columns if nothing varies.
+
+    @classmethod
+    def of(cls, slot: Slot, values: Float[np.ndarray, "draw ..."]) -> Lens:
+        """Find units and directions from some draws."""
+        raw = slot.raw(values)
+        scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
+        kept = scale > 1e-12 * float(scale.max(initial=0.0))
+        unit = 1 / scale[kept]
+        if len(unit) <= DIRECTIONS:
+            return cls(slot, np.diag(1 / np.where(kept, scale, 1.0))[:, kept])
+        flat = (raw[..., kept] * unit).reshape(-1, len(unit))
+        flat = flat[:: max(1, len(flat) // _ROWS)]
+        if flat.shape[1] <= len(flat):
+            directions = np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
+        else:
+            squares, left = np.linalg.eigh(flat @ flat.T)
+            size = np.sqrt(np.maximum(squares[-DIRECTIONS:], 1e-12 * squares[-1]))
+            directions = flat.T @ left[:, -DIRECTIONS:] / size
+        matrix = np.zeros((len(scale), directions.shape[1]))
+        matrix[kept] = unit[:, None] * directions
+        return cls(slot, matrix)
+
+    def __call__(self, values: Float[np.ndarray, "draw ..."]) -> Features:
+        """Return the features of draws."""
+        return self.slot.raw(values) @ self.matrix
+
+
+def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]:
+    """Yield every axis of 2 to `MOST_COMPONENTS` components, both axes of squares, and whole variables.
+
+    Slots with signs belong to variables with both signs.
+    """
+    for name, drawn in values.items():
+        shape = drawn.shape[1:]
+        both_signs = drawn.size and drawn.min() < 0 < drawn.max()
+        for axis, size in enumerate(shape):
+            if 2 <= size <= MOST_COMPONENTS:
+                yield Slot(name, (axis,), size)
+                if both_signs:
+                    yield Slot(name, (axis,), size, signed=True)
+        if len(shape) == 2 and shape[0] == shape[1] and 2 <= shape[0] <= MOST_COMPONENTS:
+            yield Slot(name, (0, 1), shape[0])
+        if both_signs:
+            yield Slot(name, (), 1, signed=True)
+
 
 FEW = 5
 """Maximum number of components for which all permutations are tried."""

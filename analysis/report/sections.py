@@ -21,7 +21,7 @@ from ..diagnostics.verdict import FLAGS, Limits
 from ..page import Details, FigureItem, Note, Part, Section
 from ..plots.chains import draw_modes
 from ..plots.labels import draw_aligned
-from ..plots.marginals import density, draw_curves, draw_forest, intervals_in_words
+from ..plots.marginals import density, draw_curves, draw_forest, intervals, intervals_in_words
 from ..plots.posteriors import Subject, listed, thinned
 from ..plots.style import CHAIN_COLOURS
 from ..summaries.sampler import MATTERS, ModesSummary, modes_of, share
@@ -121,9 +121,7 @@ def labels(subject: Subject) -> Section | None:
     if len(aligned.invariants):
         free = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
         caption = "Label-free quantities: label switching does not affect them."
-        quantities = quantity_table(
-            subject.diagnosis, free.head(INVARIANTS), heading="quantity", caption=caption
-        )
+        quantities = quantity_table(subject.diagnosis, free.head(INVARIANTS), caption=caption)
         count = f"the {INVARIANTS} worst of {format_number(len(free))} quantities"
         summary = f"Label-free quantities: {count}"
         parts.append(
@@ -353,14 +351,7 @@ def marginals(
     figure = draw_curves(panels, tuple(quantities), height=1.7)
     total, labels = len(common), "" if frame.alignment is None else ", in a common labelling"
     which = "All" if len(names) == total else f"The {len(names)} of {total} that differ most"
-    told = []
-    for name in names:
-        lies = []
-        for posterior, each in quantities.items():
-            ends = np.quantile(each[name], [0.05, 0.5, 0.95])
-            low, middle, high = (format_number(float(q)) for q in ends)
-            lies.append(f"{posterior} {middle} ({low} to {high})")
-        told.append(f"{name}, medians and 90 % intervals: {'; '.join(lies)}.")
+    told = (f"{posterior}: {intervals(each)}" for posterior, each in quantities.items())
     return FigureItem(
         figure,
         caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
