@@ -21,7 +21,7 @@ from ..diagnostics.verdict import FLAGS, Limits
 from ..page import Details, FigureItem, Note, Part, Section
 from ..plots.chains import draw_modes
 from ..plots.labels import draw_aligned
-from ..plots.marginals import density, draw_curves, draw_forest, intervals, intervals_in_words
+from ..plots.marginals import density, draw_curves, draw_forest, intervals_in_words
 from ..plots.posteriors import Subject, listed, thinned
 from ..plots.style import CHAIN_COLOURS
 from ..summaries.sampler import MATTERS, ModesSummary, modes_of, share
@@ -351,7 +351,14 @@ def marginals(
     figure = draw_curves(panels, tuple(quantities), height=1.7)
     total, labels = len(common), "" if frame.alignment is None else ", in a common labelling"
     which = "All" if len(names) == total else f"The {len(names)} of {total} that differ most"
-    told = (f"{posterior}: {intervals(each)}" for posterior, each in quantities.items())
+    told = []
+    for name in names:
+        lies = []
+        for posterior, each in quantities.items():
+            ends = np.quantile(each[name], [0.05, 0.5, 0.95])
+            low, middle, high = (format_number(float(q)) for q in ends)
+            lies.append(f"{posterior} {middle} ({low} to {high})")
+        told.append(f"{name}, medians and 90 % intervals: {'; '.join(lies)}.")
     return FigureItem(
         figure,
         caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
