@@ -26,13 +26,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.artist import Artist
-from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from onebasin.base.errors import ArgumentTypeError, OnebasinError
 from onebasin.base.table import EMPTY, MARKS, Column, Flag, Row, Table, TableCell, Value
@@ -167,15 +164,6 @@ _DROPPED = (
 )
 
 
-def points_of(artist: Artist) -> int:
-    """Count the points of a line or a scatter."""
-    if isinstance(artist, Line2D):
-        return np.size(artist.get_xdata(orig=False))
-    if isinstance(artist, PathCollection):
-        return len(np.atleast_2d(artist.get_offsets()))
-    return 0
-
-
 def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
     """Return a figure as an `svg` or `img` element.
 
@@ -189,14 +177,8 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
         if not artist.get_rasterized()
     ]
-    # Markers are large, because each is an element, but lines are only numbers.
-    sizes = (
-        points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
-    )
-    heavy = sum(sizes) > max_svg_bytes
-    with _rasterised(marks if heavy else []):
-        view_box, body = _for_page(_svg_text(figure), prefix)
-    if len(body) > max_svg_bytes and marks and not heavy:
+    view_box, body = _for_page(_svg_text(figure), prefix)
+    if len(body) > max_svg_bytes and marks:
         with _rasterised(marks):
             view_box, body = _for_page(_svg_text(figure), prefix)
     if len(body) > 2 * max_svg_bytes:
@@ -471,22 +453,6 @@ class Layout:
 
 def _stat(stat: Stat) -> dict[str, Any]:
     return {"stat": stat, "value": Column(stat.label, decimals=stat.decimals).write(stat.value)}
-
-
-def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Write the page to a file and return its path.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is false, is not a regular file, or has no folder that is writable.
-    InUse
-        If another process is writing the file.
-    WriteError
-        If the file cannot be written, for example because the disk is full.
-    """
-    with claimed(path, force=force) as output:
-        return put(report, output, force=force)
 
 
 def claimed(

@@ -139,10 +139,10 @@ def _family(
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
     """Yield the family of models; within the context, the user's modules can be imported."""
-    from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.text import read_json_file
     from onebasin.inference.calibration.family import Family, simulated
     from onebasin.models.numpyro_target import loaded, model_file_in
+    from onebasin.truth.labelling import aligned_quantity
 
     symmetry = inputs.symmetry(exchangeable)
     with ExitStack() as files:

@@ -1,12 +1,13 @@
 """Labellings of reference posteriors: the canonical labelling, and the order of components in a second model.
 
 The canonical labelling consists of centres and scales, fixed once, to which every draw is matched. `one_copy` turns
-draws of a model with a symmetry into draws of the same model with ordered components.
+draws of a model with a symmetry into draws of the same model with ordered components. `aligned_quantity` gives draws
+and true values one labelling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.alignment import AlignmentReference, AlignmentTarget
+from onebasin.analysis.alignment.features import FeatureUnits
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
 from onebasin.inference import log_density
@@ -23,7 +27,7 @@ from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.runs.posterior import build, origin_of
 from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes
+from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes, variables_of
 from onebasin.models.symmetry.closest import canonical, ordered_by, plain_view
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
@@ -46,6 +50,16 @@ class Labelling:
     centre: Mapping[str, np.ndarray]  # Arrays (*event) by variable that the symmetry moves.
     scale: Mapping[str, np.ndarray]
     canonical: str  # Description of the order of the centres.
+
+    @property
+    def target(self) -> AlignmentTarget:
+        """The centres and scales as the reference of an alignment, a diagonal Gaussian."""
+        offset = float(sum(np.log(sd).sum() for sd in self.scale.values()))
+        weight = {name: sd**-2.0 for name, sd in self.scale.items()}
+        zero = {name: np.zeros_like(mean) for name, mean in self.centre.items()}
+        spread = {name: float(np.sqrt(np.mean(sd**2))) for name, sd in self.scale.items()}
+        units = FeatureUnits(zero, dict.fromkeys(zero, 1.0), spread)
+        return AlignmentTarget(AlignmentReference(self.centre, weight, offset, factor=0.5), units)
 
     def to_json(self) -> dict[str, Any]:
         """Return the labelling as recorded in the information file."""
@@ -177,3 +191,49 @@ def one_copy(
         "log_copies": float(log_copies),
         "log_density_difference": [float(difference.min()), float(difference.max())],
     }
+
+
+@checks_arguments
+def aligned_quantity(
+    symmetry: Symmetry | str, *, reference: str = "gaussian"
+) -> Callable[..., Arrays]:
+    """Make a test quantity for `calibrate`: parameters in the same labelling for all draws.
+
+    The draws and the true values are aligned together, with a Gaussian fitted to all of them. The rule treats true
+    values like draws. So if the draws follow the posterior, the ranks of the true values stay uniform.
+
+    Parameters
+    ----------
+    symmetry : tuple of blocks or str
+        The symmetry. Blocks that preserve only the likelihood, such as positive scalings, are ignored.
+    reference : {"gaussian", "mean", "draw"}
+        Same as in `align`.
+
+    Returns
+    -------
+    callable
+        Function from values (point, ...) and data to aligned values (point, ...) of variables that the symmetry moves.
+
+    Raises
+    ------
+    TypeError
+        If `symmetry` is neither blocks nor a string.
+
+    Examples
+    --------
+    >>> aligned = ob.truth.aligned_quantity("mu,sigma")
+    >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
+    >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
+    True
+    """
+    known = equal_modes(words.as_symmetry(symmetry))
+    moved = variables_of(known)
+
+    def quantity(values: Mapping[str, np.ndarray], data: object) -> Arrays:
+        del data
+        chain = {name: values[name][None] for name in moved}
+        found = align(chain, known, reference=reference, gauge="keep", threads=1)
+        aligned = found.posterior[schema.POSTERIOR].to_dataset()
+        return {name: aligned[name].values[0] for name in moved}
+
+    return quantity

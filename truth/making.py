@@ -28,7 +28,6 @@ from arviz_stats.base import array_stats
 
 from onebasin import inference
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.alignment import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.summary import deciding, rhat_of_entries
 from onebasin.base.files.netcdf import write_tree
@@ -187,8 +186,7 @@ def make(
         symmetry = resolve(view).equal_modes
         if symmetry:
             labelling = labelling or Labelling.fitted(view, symmetry)
-            rule = AlignmentTarget.of(labelling.centre, labelling.scale)
-            tree = align(view, symmetry, reference=rule, restarts=4).posterior
+            tree = align(view, symmetry, reference=labelling.target, restarts=4).posterior
             rest = as_view(tree).part("chain", slice(view.num_chains // 2, None))
             evidence["largest_r_hat_of_chains_without_part_in_labelling"] = _largest_rhat(
                 rest, variables

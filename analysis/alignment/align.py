@@ -20,14 +20,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.words import as_symmetry
-from onebasin.posteriors import schema
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
@@ -45,7 +44,6 @@ from .alignment import (
 from .descent import Matched, MatchingProblem, iterate, match
 from .draws import MAX_BYTES, Arrays, take, workers
 from .features import Features, find_features, whole_element
-from .trees import align_trees, are_networks
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -170,6 +168,8 @@ def align(
             threads=threads,
             progress=progress,
         )
+        from .trees import align_trees  # Few callers need it.
+
         return align_trees(posterior, symmetry, apply, x, reference, own)
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
@@ -240,6 +240,27 @@ def align(
     if not (checked or resolved.known or resolved.source == "found" or view.network):
         check_left_behind(view, aligned.symmetry, aligned.element, aligned.allocations)
     return aligned
+
+
+def are_networks(posterior: Any) -> bool:
+    """Check whether a value maps names to networks, and not to variables or groups of a posterior."""
+    if not isinstance(posterior, Mapping) or isinstance(posterior, xr.Dataset | xr.DataTree):
+        return False
+    trees = all(map(_is_tree, posterior.values()))
+    return bool(posterior) and "posterior" not in posterior and trees
+
+
+def _is_tree(value: Any) -> bool:
+    """Check whether a value is a mapping, an object or a list of layers, and not an array."""
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        layers = (
+            isinstance(v, Mapping)
+            or (isinstance(v, list | tuple) and any(hasattr(array, "shape") for array in v))
+            for v in value
+        )
+        return bool(value) and all(layers)
+    plain = (str, bytes, int, float, xr.Dataset, xr.DataTree)
+    return not (value is None or hasattr(value, "shape") or isinstance(value, plain))
 
 
 def _find(
@@ -430,52 +451,3 @@ def prior_scales(model: BayesianNetwork) -> dict[str, float]:
         if layer.bias:
             out[layer.bias] = bias
     return out
-
-
-Values = Mapping[str, np.ndarray]
-
-
-@checks_arguments
-def aligned_quantity(
-    symmetry: Symmetry | str, *, reference: str = "gaussian"
-) -> Callable[..., dict[str, np.ndarray]]:
-    """Make a test quantity for `calibrate`: parameters in the same labelling for all draws.
-
-    The draws and the true values are aligned together, with a Gaussian fitted to all of them. The rule treats true
-    values like draws. So if the draws follow the posterior, the ranks of the true values stay uniform.
-
-    Parameters
-    ----------
-    symmetry : tuple of blocks or str
-        The symmetry. Blocks that preserve only the likelihood, such as positive scalings, are ignored.
-    reference : {"gaussian", "mean", "draw"}
-        Same as in `align`.
-
-    Returns
-    -------
-    callable
-        Function from values (point, ...) and data to aligned values (point, ...) of variables that the symmetry moves.
-
-    Raises
-    ------
-    TypeError
-        If `symmetry` is neither blocks nor a string.
-
-    Examples
-    --------
-    >>> aligned = ob.truth.aligned_quantity("mu,sigma")
-    >>> values = {"mu": np.array([[-2.0, 1.0], [1.1, -1.9], [-2.1, 0.9]]), "sigma": np.ones((3, 2))}
-    >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
-    True
-    """
-    known = equal_modes(as_symmetry(symmetry))
-    moved = tuple(dict.fromkeys(name for block in known for name in block.variables))
-
-    def quantity(values: Values, data: object) -> dict[str, np.ndarray]:
-        del data
-        chain = {name: values[name][None] for name in moved}
-        found = align(chain, known, reference=reference, gauge="keep", threads=1)
-        aligned = found.posterior[schema.POSTERIOR].to_dataset()
-        return {name: aligned[name].values[0] for name in moved}
-
-    return quantity

@@ -39,9 +39,16 @@ from jaxtyping import Bool, Float
 
 from onebasin.base.card import Card, FactList, Part, Shown, Words
 from onebasin.base.checks import check_count, check_seed, choose
-from onebasin.base.errors import ArgumentError
 from onebasin.base.files.netcdf import PIECE, is_in_file
-from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of, to_json
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+    to_json,
+    variables_of,
+)
 from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group, in_words
 from onebasin.posteriors import schema
@@ -291,24 +298,6 @@ class AlignmentTarget:
     reference: AlignmentReference
     units: FeatureUnits
 
-    @classmethod
-    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
-        """Make a target from the means and standard deviations (*event) of a diagonal Gaussian."""
-        means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
-        sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
-        for name, sd in sds.items():
-            if sd.shape != means[name].shape or not (sd > 0).all():
-                raise ArgumentError(
-                    f"`scale` of {name} must be a positive array with the shape of the centre, {means[name].shape}; "
-                    f"got {str(scale.get(name))[:60]}."
-                )
-        offset = float(sum(np.log(sd).sum() for sd in sds.values()))
-        weight = {name: sd**-2.0 for name, sd in sds.items()}
-        zero = {name: np.zeros_like(mean) for name, mean in means.items()}
-        spread = {name: float(np.sqrt(np.mean(sd**2))) for name, sd in sds.items()}
-        units = FeatureUnits(zero, dict.fromkeys(means, 1.0), spread)
-        return cls(AlignmentReference(means, weight, offset, factor=0.5), units)
-
     @property
     def centre(self) -> Arrays:
         """The centres in the units of the variables."""
@@ -419,7 +408,7 @@ class Alignment(Shown):
     @property
     def group(self) -> Group:
         """The group of the symmetry, acting on this posterior."""
-        names = {name for block in self.symmetry for name in block.variables}
+        names = {*variables_of(self.symmetry)}
         return Group(self.symmetry, event_shapes(self.source.posterior, names))
 
     @cached_property
@@ -437,7 +426,7 @@ class Alignment(Shown):
     @cached_property
     def allocations(self) -> Mapping[str, Allocation]:
         """Integer variables that index components and are renumbered."""
-        moved = {name for block in self.symmetry for name in block.variables}
+        moved = {*variables_of(self.symmetry)}
         return allocations_in(self.source, self.element, moved)
 
     @cached_property

@@ -18,7 +18,6 @@ from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.base.card import Card, Shown, Words, number
@@ -108,17 +107,6 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
     return transpositions_of(alignment.element)
 
 
-def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " component"]:
-    """Draw a permutation of exactly `num` < `size` transpositions, each of which joins two cycles."""
-    permutation, cycle = np.arange(size), np.arange(size)
-    for _ in range(num):
-        first = rng.integers(size)
-        second = rng.choice(np.flatnonzero(cycle != cycle[first]))
-        permutation[[first, second]] = permutation[[second, first]]
-        cycle[cycle == cycle[second]] = cycle[first]
-    return permutation
-
-
 def transpositions_of(element: Element) -> Transpositions:
     """Count the transpositions of a group element, at least one block of which must permute."""
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
@@ -137,13 +125,6 @@ _AT_ONCE = 16
 """Number of networks whose losses are computed together."""
 
 
-def align_networks(
-    model: BayesianNetwork, reference: Values, others: Values
-) -> tuple[dict[str, np.ndarray], Transpositions]:
-    """Align networks (network, ...) to a reference network, and count transpositions by layer (1, network)."""
-    return match_weights(blocks_of(model.symmetry, Exchangeable), reference, others)
-
-
 def match_weights(
     symmetry: Symmetry, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
@@ -154,18 +135,6 @@ def match_weights(
     dataset = found.posterior["posterior"].to_dataset()
     aligned = {name: dataset[name].values[0] for name in moved}
     return {**others, **aligned}, transpositions_of(found.element)
-
-
-def as_draws(model: BayesianNetwork, networks: Values) -> xr.Dataset:
-    """Return networks as the draws of one chain."""
-    dims = model.network.dims
-    return xr.Dataset({n: (("chain", "draw", *dims[n]), networks[n][None]) for n in dims})
-
-
-def distances(reference: Values, others: Values) -> Float[np.ndarray, " network"]:
-    """Compute the Euclidean distance of each network from a reference network, over all variables."""
-    apart = [others[name] - reference[name] for name in others]
-    return np.sqrt(sum(np.square(a).reshape(len(a), -1).sum(axis=1) for a in apart))
 
 
 def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:

@@ -32,7 +32,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from typing import Any, cast
 
@@ -56,7 +55,8 @@ from .draws import Arrays, Parts, Workers, bare, copy, move, put, stack, take
 from .features import Features
 
 MOST_ELEMENTS = 5040
-ELEMENTS_AT_ONCE = 512
+COSTS_AT_ONCE = 2**22
+"""Number of costs of elements to compute at a time."""
 _CACHE = 2**20
 """Bytes of cost matrices to compute at a time, so that they stay in the cache of a core."""
 Values = Mapping[str, np.ndarray]
@@ -109,8 +109,9 @@ def _enumerate(values: Values, block: Block, reference: AlignmentReference) -> P
     elements = list(group.elements())
     best_cost = np.full(len(next(iter(values.values()))), np.inf)
     best = np.zeros(len(best_cost), np.intp)
-    for first in range(0, len(elements), ELEMENTS_AT_ONCE):
-        inverses = [group.inverse(e)[0] for e in elements[first : first + ELEMENTS_AT_ONCE]]
+    step = max(1, COSTS_AT_ONCE // max(len(best_cost), 1))
+    for first in range(0, len(elements), step):
+        inverses = [group.inverse(e)[0] for e in elements[first : first + step]]
         costs = _costs_of_all(values, group, stack(inverses), reference)
         lowest = costs.argmin(axis=1)
         cost = np.take_along_axis(costs, lowest[:, None], axis=1)[:, 0]
@@ -223,8 +224,6 @@ def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
 
 
 Flags = Bool[np.ndarray, "draw block"]
-_MOST = 0.75
-"""Share of unsettled draws above which all draws are solved, which saves a copy."""
 
 
 def improve(
@@ -236,10 +235,9 @@ def improve(
     """
     parts = copy(parts)
     for place, block in enumerate(symmetry):
-        open_rows = np.flatnonzero(~settled[:, place])
-        if len(open_rows) == 0:
+        rows = np.flatnonzero(~settled[:, place])
+        if not len(rows):
             continue
-        rows = slice(None) if len(open_rows) > _MOST * len(settled) else open_rows
         some, old = {n: values[n][rows] for n in block.variables}, take(parts, rows)
         new = solve_among(symmetry, place, block, some, old, reference)
         moved = np.zeros(len(settled), bool)
@@ -333,9 +331,6 @@ def _signature(values: np.ndarray, axis: int) -> np.ndarray:
     return np.sort(np.abs(front.reshape(*front.shape[:2], -1)), axis=-1)
 
 
-_AT_A_STRETCH = 2**22
-
-
 @dataclass(frozen=True, eq=False)
 class MatchingProblem:
     """Features, the alignment rule, and the workers that process draws.
@@ -358,43 +353,15 @@ class MatchingProblem:
         """The group that acts on the features."""
         return Group(self.symmetry, self.features.shapes)
 
-    def go_through[T](self, num: int, piece: Callable[[slice], T]) -> Iterator[T]:
-        """Process draws in stretches of about one second, which allows progress reports and limits memory."""
-        for first in range(0, num, self._stretch):
-            length = min(self._stretch, num - first)
-
-            def moved(within: slice, first: int = first) -> T:
-                return piece(slice(first + within.start, first + within.stop))
-
-            yield from self.workers.over(length, moved)
-            self.report(length)
-
     def over[T](
         self, read: Callable[[slice], Arrays], function: Callable[[slice, Arrays], T]
     ) -> Iterator[T]:
         """Call a function with the rows and values of every piece of the draws."""
-
-        def piece(rows: slice, within: slice, values: Arrays) -> T:
-            return function(rows, {name: v[within] for name, v in values.items()})
-
-        return self.workers.through(read, self.features.chunks, piece)
+        return self.workers.through(read, self.features.chunks, function)
 
     def move(self, values: Arrays, parts: Parts) -> Arrays:
         """Move draws of the features (draw, *event)."""
         return move(values, self.symmetry, parts, self.features.names)
-
-    @cached_property
-    def _stretch(self) -> int:
-        """Number of draws between two reports, estimated from the cost of a sweep."""
-        shapes = self.features.shapes
-        each = sum(math.prod(shape) for shape in shapes.values())  # The unit is moving one number.
-        for block in self.symmetry:
-            size = block.size(shapes)
-            if method(block, shapes) == "enumeration":
-                each += min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))
-            else:
-                each += size**2 // 8
-        return max(_AT_A_STRETCH // max(each, 1), self.workers.count)
 
     @property
     def exact(self) -> bool:
@@ -445,7 +412,6 @@ def sweep(
             rows = rows[active[rows]]
         old = take(parts, rows) if before else None
         done = settled[rows]
-        problem.report(chunk.stop - chunk.start - len(rows))
 
         def piece(
             within: slice, values: Arrays = values, old: Parts | None = old, done: Flags = done
@@ -462,7 +428,7 @@ def sweep(
             return new, distance(aligned, reference, features.names), own
 
         first = 0
-        for new, squared, own in problem.go_through(len(rows), piece):
+        for new, squared, own in problem.workers.over(len(rows), piece):
             at = rows[first : first + len(squared)]
             moved[at] = differ(take(parts, at), new) if before else True
             put(parts, at, new)
@@ -471,6 +437,7 @@ def sweep(
                 moments.merge(own)
             first += len(squared)
         settled[rows] = done
+        problem.report(chunk.stop - chunk.start)
     return Swept(parts, cost, moved, settled)
 
 

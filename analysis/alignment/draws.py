@@ -158,18 +158,19 @@ class Workers:
         pieces = [slice(a, b) for a, b in pairwise(edges) if b > a]
         return self.pool.map(function, pieces) if self.pool else map(function, pieces)
 
-    def through[V, T](
+    def through[T](
         self,
-        read: Callable[[slice], V],
+        read: Callable[[slice], Arrays],
         chunks: Sequence[slice],
-        function: Callable[[slice, slice, V], T],
+        function: Callable[[slice, Arrays], T],
     ) -> Iterator[T]:
-        """Call a function for each piece, in order, with its rows, its place in the chunk, and the chunk's values."""
+        """Call a function with the rows and values of every piece of the draws, in order."""
         for chunk in chunks:
             values = read(chunk)
 
-            def piece(within: slice, values: V = values, first: int = chunk.start) -> T:
-                return function(slice(first + within.start, first + within.stop), within, values)
+            def piece(within: slice, values: Arrays = values, first: int = chunk.start) -> T:
+                rows = slice(first + within.start, first + within.stop)
+                return function(rows, {name: v[within] for name, v in values.items()})
 
             yield from self.over(chunk.stop - chunk.start, piece)
 

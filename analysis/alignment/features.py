@@ -40,6 +40,7 @@ from onebasin.models.symmetry.blocks import (
     blocks_of,
     discrete,
     equal_modes,
+    variables_of,
 )
 from onebasin.models.symmetry.elements import (
     Element,
@@ -119,8 +120,8 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     if reason := why_unclear(some, simple(some), mean, block.loadings, team):
         raise UnclearRotation(reader.argument, reason)
 
-    def piece(_: slice, within: slice, values: Arrays) -> Rotations:
-        draws = {block.loadings: _of_size_one(values[block.loadings][within])}
+    def piece(_: slice, values: Arrays) -> Rotations:
+        draws = {block.loadings: _of_size_one(values[block.loadings])}
         return simple(_loadings(draws, block, np.float32))
 
     own = replace(reader, names=(block.loadings,))  # The scores are not needed.
@@ -423,7 +424,7 @@ class Features:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
-        return tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
+        return variables_of(self.symmetry)
 
     @property
     def chunks(self) -> tuple[slice, ...]:
@@ -488,7 +489,7 @@ def find_features(
     Features are the variables, with counterparts stacked and loadings rotated to simple structure. Given `activations`,
     they are the activations of a network's hidden units on inputs, with one block per layer.
     """
-    names = tuple(dict.fromkeys(n for block in declared for n in block.variables))
+    names = variables_of(declared)
     extra = len(activations[1]) * sum(activations[0].network.hidden) if activations else 0
     reader = DrawReader(view.posterior, names, max_bytes, view.argument, extra)
     Group(declared, reader.shapes)  # This raises an error if the shapes do not fit.

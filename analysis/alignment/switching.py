@@ -28,6 +28,7 @@ from onebasin.models.symmetry.blocks import (
     axes_of,
     blocks_of,
     equal_modes,
+    variables_of,
 )
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
@@ -90,7 +91,7 @@ def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
 
 def _canonical(alignment: Alignment) -> tuple[dict[str, np.ndarray], Symmetry]:
     """Return thinned aligned draws (chain, draw, *event) of the moved variables, and the blocks, in the plain view."""
-    names = dict.fromkeys(n for block in alignment.symmetry for n in block.variables)
+    names = variables_of(alignment.symmetry)
     view = as_view(alignment.posterior)
     thinned = view.posterior.isel(draw=slice(None, None, every_few(view, tuple(names))))
     values = {n: thinned[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}

@@ -14,12 +14,11 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from onebasin.base.card import Card, Words, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, variables_of
 from onebasin.models.symmetry.elements import module_of, on_arrays, permuted_parts
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import as_symmetry
@@ -51,15 +50,7 @@ class TreeLayout:
         places: dict[str, int] = {}
         for place, (path, leaf) in enumerate(found):
             if hasattr(leaf, "shape") and numpy.issubdtype(leaf.dtype, numpy.floating):
-                # Each step of a path is a key, an attribute or a position.
-                words = (
-                    next(
-                        (str(getattr(s, k)) for k in ("key", "name", "idx") if hasattr(s, k)),
-                        str(s),
-                    )
-                    for s in path
-                )
-                name = ".".join(word.strip(".") for word in words)
+                name = tree_util.keystr(path, simple=True, separator=".")
                 name = name.replace("/", ".").removesuffix(".value")
                 if name in places:
                     raise ArgumentError(
@@ -163,27 +154,6 @@ class AlignedNetworks(Alignment):
         )
 
 
-def are_networks(posterior: Any) -> bool:
-    """Check whether a value maps names to networks, and not to variables or groups of a posterior."""
-    if not isinstance(posterior, Mapping) or isinstance(posterior, xr.Dataset | xr.DataTree):
-        return False
-    trees = all(map(_is_tree, posterior.values()))
-    return bool(posterior) and "posterior" not in posterior and trees
-
-
-def _is_tree(value: Any) -> bool:
-    """Check whether a value is a mapping, an object or a list of layers, and not an array."""
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        layers = (
-            isinstance(v, Mapping)
-            or (isinstance(v, list | tuple) and any(hasattr(array, "shape") for array in v))
-            for v in value
-        )
-        return bool(value) and all(layers)
-    plain = (str, bytes, int, float, xr.Dataset, xr.DataTree)
-    return not (value is None or hasattr(value, "shape") or isinstance(value, plain))
-
-
 def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     """Read the symmetry of a network from the function that applies it.
 
@@ -259,7 +229,7 @@ def align_trees(
         {name: values[None] for name, values in stacked.items()},
         blocks,
         reference=reference,
-        scales={name: 1.0 for block in blocks for name in block.variables},
+        scales={name: 1.0 for name in variables_of(blocks)},
         gauge="keep",
     )
     own = {each.name: getattr(found, each.name) for each in fields(Alignment)}

@@ -24,7 +24,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, variables_of
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import (
     MIN_DRAWS,
@@ -103,7 +103,7 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
             f"The posteriors share no variable with the same name and shape: {held}. Give posteriors of one model. "
             "To compare different models, use `ob.compare_models` or the command `onebasin loo`."
         )
-    moved = {variable for block in symmetry for variable in block.variables}
+    moved = {*variables_of(symmetry)}
     carriers: set[str] = set()
     if moved:  # Computed quantities may depend on the labelling.
         computed = {*reference.kinds.named("transformed", "generated")}

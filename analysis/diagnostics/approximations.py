@@ -453,10 +453,8 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
             found |= np.stack([unsure[0], unsure[1], unsure[2] | unsure[3]])
             found[1] |= thin & found[2]  # The tails dominate the sd.
         lacks.append(found)
-    bad, order = (
-        np.concatenate(lacks, axis=1),
-        np.argsort(-np.nan_to_num(every, nan=-np.inf), axis=1),
-    )
+    bad = np.concatenate(lacks, axis=1)
+    order = np.argsort(-np.nan_to_num(every, nan=-np.inf), axis=1)
     bad[1] &= ~bad[0]  # Without a mean, there is no sd.
     named = [tuple(names[i] for i in order[kind] if bad[kind, i]) for kind in range(3)]
     return named[0], named[1], named[2]

@@ -478,10 +478,8 @@ def _khat(fit: VariationalSummary) -> Reason:
         return Reason(name, "passed")
     limits = fit.khat, fit.khat_limit
     above = f"is {digits(fit.khat, limits, 2)}, above {digits(fit.khat_limit, limits, 2)}"
-    fact, remedy = (
-        f"Pareto k-hat {above}",
-        "Compare its intervals with those of MCMC before using them.",
-    )
+    fact = f"Pareto k-hat {above}"
+    remedy = "Compare its intervals with those of MCMC before using them."
     if fit.distinct_draws is not None:
         fact = f"Pareto k-hat of the {fit.distinct_draws} distinct draws {above}, because draws were resampled"
         remedy = (

@@ -32,6 +32,7 @@ from onebasin.models.symmetry.blocks import (
     axes_of,
     blocks_of,
     equal_modes,
+    variables_of,
 )
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
@@ -82,7 +83,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         found += outputs
     else:
         blocks = equal_modes(symmetry)
-        names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
+        names = variables_of(blocks)
         plain = plain_view(blocks, {name: view.arrays[name].shape[2:] for name in names})
         # Find the largest absolute value of each variable.
         largest = [
@@ -107,7 +108,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
     # If a quantity varies only by rounding error, treat it as constant, such as the sum of a simplex.
-    moved = {name for block in symmetry for name in block.variables} & {*view.variables}
+    moved = {*variables_of(symmetry)} & {*view.variables}
     single = np.dtype(np.float32) in {view.arrays[name].dtype for name in moved}
     rounding = ROUNDING * float(np.finfo(np.float32 if single else np.float64).eps)
     labels: list[str] = []

@@ -143,11 +143,6 @@ class Case:
         return not bool((moved["rhat"] > self.limits.deciding_rhat).any())
 
     @cached_property
-    def worst_invariant(self) -> Extreme:
-        """The largest R-hat of label-free quantities: invariants, and parameters that do not move."""
-        return Extreme.of(pd.concat([self.labels.invariants["rhat"], self.unmoved.table["rhat"]]))
-
-    @cached_property
     def funnel(self) -> Funnel | None:
         """The scale and vector with the strongest relation, if any."""
         values = {n: v for n, v in self.before.values.items() if n not in self.labels.near}
@@ -204,12 +199,6 @@ class Case:
         return JudgedPoints.of(outputs, rows, raw.limits, raw.num_chains)
 
     @cached_property
-    def few_points_disagree(self) -> bool:
-        """Check whether a network's predictions at a few points are the only unsound label-free quantities."""
-        sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
-        return sound and self.points is not None and self.points.few
-
-    @cached_property
     def answer(self) -> Answer:
         """The answer to whether the posterior may be used."""
         state = self.labels.state
@@ -222,7 +211,10 @@ class Case:
         apart = state == "overlap" or (state == "switch" and not self.is_sorted)
         if apart and self.invariants_agree and not doubt:
             return "invariant"
-        return "partly" if apart and self.few_points_disagree and not doubt else "unusable"
+        # A network may predict well at all but a few points, which are then named.
+        sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
+        few = sound and self.points is not None and self.points.few
+        return "partly" if apart and few and not doubt else "unusable"
 
     @cached_property
     def causes(self) -> tuple[Reason, ...]:
@@ -472,7 +464,9 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
             fact = f"Log densities do not agree: R-hat of `lp` {in_rhat(lp, limits)}"
         return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
     if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
-        worst = case.worst_invariant
+        # Invariants, and parameters that do not move.
+        free = pd.concat([case.labels.invariants["rhat"], case.unmoved.table["rhat"]])
+        worst = Extreme.of(free)
         if math.isnan(worst.value):
             fact = "Neither `lp` nor any other label-free quantity is available"
             return Reason(PREDICTIONS, "not judged", fact)

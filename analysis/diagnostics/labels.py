@@ -26,6 +26,7 @@ from onebasin.models.symmetry.blocks import (
     axes_of,
     blocks_of,
     equal_modes,
+    variables_of,
 )
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
@@ -97,12 +98,12 @@ class Labels:
     def rotated(self) -> tuple[str, ...]:
         """Variables that alignment rotated to simple structure."""
         done = blocks_of(self.declared, Rotation) if self.aligned is not None else ()
-        return tuple(name for block in done for name in block.variables)
+        return variables_of(done)
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of the variables that move, in the posterior's order."""
-        moved = {name for block in self.symmetry for name in block.variables} | {*self.near}
+        moved = {*variables_of(self.symmetry)} | {*self.near}
         return tuple(name for name in self.facts.view.variables if name in moved)
 
 
@@ -118,7 +119,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     except UnclearRotation as refusal:
         others = tuple(block for block in declared if block.discrete is block)
         rest = look_for_labels(facts, others, **options)
-        turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
+        turning = variables_of(blocks_of(declared, Rotation))
         found = tuple(c for c in rest.found if not c.values.keys() & {*turning})
         return replace(
             rest,
@@ -130,7 +131,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
             unclear=refusal.reason,
         )
     view = as_view(aligned.alignment.posterior)
-    names = {name for block in aligned.alignment.symmetry for name in block.variables}
+    names = {*variables_of(aligned.alignment.symmetry)}
     moved = {n: view.values(n)[:, :: facts.step] for n in facts.values if n in names}
     after = facts.moved(
         {n: np.asarray(np.where(np.isfinite(v), v, 0.0), np.float64) for n, v in moved.items()}
@@ -169,7 +170,7 @@ def _search(
 ) -> Labels:
     # Ignore blocks that are declared or by which the draws were already aligned.
     was = facts.view.declared_symmetry if facts.view.is_aligned else ()
-    old = {name for block in (*declared, *was) for name in block.variables}
+    old = {*variables_of((*declared, *was))}
     rest = tuple(c for c in _discover(after) if not old & c.values.keys())
     certain = tuple(candidate for candidate in rest if candidate.certain)
     reason, alone = "", False
@@ -204,7 +205,7 @@ def _search(
         return _sorted(after)
     if blocks_of(declared, Rotation):
         return Labels("switch", after, declared, aligned=aligned)
-    moved = {name for block in declared for name in block.variables}
+    moved = {*variables_of(declared)}
     seen = tuple(c for c in _discover(facts) if moved & c.values.keys())
     state, turning = _state(facts, declared, seen), _turning(seen)
     if state == "overlap" and not seen and aligned is not None:
@@ -223,7 +224,7 @@ def _sorted(facts: Facts) -> Labels:
     if not was or not view.is_aligned or view.network is not None:
         return Labels("none", facts)
     # Assign random labels to the moved variables.
-    own = {n: values[n] for block in was for n in block.variables}
+    own = {n: values[n] for n in variables_of(was)}
     own = {n: drawn[:, :: -(-drawn.shape[1] // MIXED)] for n, drawn in own.items()}
     group = Group(was, {name: drawn.shape[2:] for name, drawn in own.items()})
     random = group.random(np.random.default_rng(0), next(iter(own.values())).shape[:2])
@@ -252,7 +253,7 @@ def _state(
     """Decide from the draws whether the labels of a declared symmetry switch."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
-    known = {name for block in declared for name in block.variables}
+    known = {*variables_of(declared)}
     moved = before.table["variable"].isin(known)
     if (before.table.loc[moved, "rhat"] > before.rhat_limit).any():
         return "switch"
@@ -301,7 +302,7 @@ def diagnose_aligned(
     blocks = equal_modes(declared)
     alignment = align(view, blocks, progress=progress, **options)
     aligned_view = as_view(alignment.posterior)
-    moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
+    moved = variables_of(blocks)
     if raw is None or not set(moved) <= set(raw.variables):
         raw = measure(view)
     aligned = measure(aligned_view, var_names=moved, limits=raw.limits)

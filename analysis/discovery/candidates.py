@@ -22,7 +22,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from scipy.sparse.csgraph import connected_components
 
 from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip, Rotation
@@ -32,8 +32,10 @@ from onebasin.posteriors.view import View
 
 from ..summaries.sampler import mean_errors
 from ..summaries.summary import rhat_of_entries
-from .slots import Labels, Slot, Values, numbered, of_chains
-from .sorting import Gain
+from .sorting import Gain, Lens, Slot, Values, slots
+
+Labels = Int[np.ndarray, "chain draw"]
+"""Numbers of the draws' labellings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,19 @@ class Candidate:
     def size(self) -> int:
         """Number of components; 1 if whole variables change sign."""
         return self.slots[0].size
+
+
+def numbered(rows: Num[np.ndarray, "chain draw what"]) -> Labels:
+    """Number the labellings that rows of whole numbers describe, by hashes of the rows."""
+    weights = np.random.default_rng(0).integers(1, 2**62, size=rows.shape[-1])
+    sums = (rows.astype(np.int64) * weights).sum(axis=-1)
+    return np.unique(sums, return_inverse=True)[1].reshape(rows.shape[:2])
+
+
+def of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
+    """Return the most frequent labelling of every chain, and whether nearly all draws have it."""
+    of_chain = np.array([np.bincount(row).argmax() for row in labels])
+    return of_chain, bool(np.mean(labels == of_chain[:, None]) > 0.95)
 
 
 MOST = 40
@@ -529,3 +544,38 @@ def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels)
         between = (sizes * (means - centre) ** 2).sum(axis=0) / sizes.sum()
         total = flat.var(axis=0)
         return bool((far & (between > SHARE * np.where(total > 0, total, np.inf))).any())
+
+
+FEW_PARTS, EVENLY, TWO_SIDED = 16, 0.2, 0.2
+"""Maximum number of components for a search of exchanged pairs, and limits on the difference of such a pair, relative
+to its mean square: on the squared mean, and on the variance of the absolute value (0.36 for a Gaussian)."""
+
+
+def exchanging(
+    values: Mapping[str, Float[np.ndarray, "draw ..."]],
+) -> Iterator[tuple[int, Int[np.ndarray, " place"]]]:
+    """Find numbers of components, and groups of components that change places while others do not.
+
+    Two such components differ equally often in both directions, and hardly ever by little.
+    """
+    pairs: dict[int, np.ndarray] = {}
+    for slot in slots(values):
+        if slot.signed or len(slot.axes) != 1 or not 2 < slot.size <= FEW_PARTS:
+            continue
+        features = Lens.of(slot, values[slot.name])(values[slot.name])
+        if not features.size:  # Squares overflow.
+            continue
+        found = pairs.setdefault(slot.size, np.eye(slot.size, dtype=bool))
+        for first, second in combinations(range(slot.size), 2):
+            apart = features[:, first] - features[:, second]
+            along = apart @ np.linalg.svd(apart, full_matrices=False)[2][:1].T
+            square = np.mean(along**2)
+            two_sided = np.abs(along).var() < TWO_SIDED * square
+            found[first, second] |= two_sided and along.mean() ** 2 < EVENLY * square
+    for size, own in pairs.items():
+        if own.sum() == size:
+            continue
+        number, group = connected_components(own, directed=False)
+        for places in (np.flatnonzero(group == each) for each in range(number)):
+            if 1 < len(places) < size:
+                yield size, places

@@ -33,19 +33,24 @@ from .candidates import (
     apart,
     are_tied,
     companions,
+    exchanging,
     is_mirrored_elsewhere,
+    numbered,
+    of_chains,
     tuples_of,
     unlike,
     with_tuples,
 )
-from .slots import Features, Lens, Slot, Values, exchanging, numbered, of_chains, slots
 from .sorting import (
     FEW,
-    Alike,
     Elements,
+    Features,
     Gain,
+    Lens,
+    Slot,
     Sorting,
     Turning,
+    Values,
     apply,
     best_sorting,
     closer,
@@ -58,6 +63,7 @@ from .sorting import (
     mask_of,
     may_be_sorted,
     moved_values,
+    slots,
     sort,
     spread,
 )
@@ -394,7 +400,6 @@ class _Search:
         self.num_bad = sum(int(bad[name].sum()) for name in own)
         free = _apart_from(taken, (*slots(own), *tied))
         self.lenses = [lens for slot in free if (lens := self._lens(slot)) is not None]
-        self.alike: dict[int, Alike] = {}
 
     def best(self) -> Candidate | None:
         """Return the best candidate by `rank`, or one that turns if none is certain."""
@@ -496,20 +501,17 @@ class _Search:
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Choose the slot of every other variable, if any, that the seed's elements bring closest."""
         size, sorting = seed.slot.size, self._of_chains(sorting)
-        if size not in self.alike:
-            lenses = [lens for lens in self.lenses if lens.slot.size == size]
-            lenses += self._mirrored() if size == 2 else []
-            self.alike[size] = Alike(lenses, self._features)
+        lenses = [lens for lens in self.lenses if lens.slot.size == size]
+        lenses += self._mirrored if size == 2 else []
         names = {*seed.slot.names}
         others: dict[str, tuple[float, Lens]] = {}
-        for lens in self.alike[size].near(sorting, COMES_CLOSER):
+        for lens in lenses:
             slot = lens.slot
             if (slot.signed and not seed.slot.signed) or not names.isdisjoint(slot.names):
                 continue
             ratio = self._ratio(lens, sorting)
-            if self._is_mirrored(slot, sorting):
-                continue
-            if ratio < COMES_CLOSER and ratio < others.get(slot.name, (np.inf, lens))[0] - 0.01:
+            better = ratio < min(COMES_CLOSER, others.get(slot.name, (np.inf, lens))[0] - 0.01)
+            if better and not self._is_mirrored(slot, sorting):
                 others[slot.name] = (ratio, lens)
         closest: set[Lens] = set()
         for _, lens in sorted(others.values(), key=itemgetter(0)):
@@ -531,6 +533,7 @@ class _Search:
         rows = np.repeat(first[of_chain], labels.shape[1])
         return replace(sorting, permutation=elements[0][rows], signs=elements[1][rows])
 
+    @cached_property
     def _mirrored(self) -> list[Lens]:
         """Find entries that may become their complement, or change sign, as two components change places."""
         weights = [

@@ -22,7 +22,7 @@ from jaxtyping import Bool
 
 from onebasin.base.card import in_brief
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes, to_json
+from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes, to_json, variables_of
 from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED, changes
 from onebasin.models.symmetry.group import Group
@@ -40,6 +40,7 @@ from .candidates import (
     families,
     followers,
     in_one_order,
+    numbered,
     numbers_in,
     of_another,
     recorded_companions,
@@ -50,8 +51,7 @@ from .candidates import (
     with_tuples,
 )
 from .discover import discover
-from .slots import Slot, Values, numbered, slots
-from .sorting import closer, moved_values
+from .sorting import Slot, Values, closer, moved_values, slots
 
 TOLERANCE = 1e-8  # Allowed change in nats, in addition to rounding.
 SECONDS = 20.0
@@ -141,8 +141,7 @@ def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
     """
     count = view.num_chains * view.num_draws
     rows = np.unique(np.linspace(0, count - 1, min(TRIED, count)).round().astype(int))
-    moved = {n for block in symmetry for n in block.variables}
-    names = dict.fromkeys([*parameters_of(view), *moved])
+    names = dict.fromkeys([*parameters_of(view), *variables_of(symmetry)])
     values = {n: _rows(view.arrays[n], rows) for n in names if view.log_density}
     before = {n: values[n] for n in parameters_of(view) if n in values}
     for block in symmetry:
@@ -209,8 +208,7 @@ def check_left_behind(
     LeavesPosterior
         If quantities change with the labels that are neither moved nor renumbered as `allocations`.
     """
-    moved = {name for block in symmetry for name in block.variables}
-    moved |= {*allocations}
+    moved = {*variables_of(symmetry), *allocations}
     drawn = {n for n, v in view.arrays.items() if v.dtype.kind in "biuf" and "draw" in v.dims}
     names = [name for name in parameters_of(view) if name in drawn - moved]
     ours = sorted(drawn & moved)
@@ -256,7 +254,7 @@ def spelt(symmetry: Symmetry) -> str:
     try:
         return " and ".join(f"`{spell(block)}`" for block in symmetry)
     except ArgumentError:  # A declaration cannot contain some names.
-        return ", ".join(dict.fromkeys(n for block in symmetry for n in block.variables))
+        return ", ".join(variables_of(symmetry))
 
 
 NAMED = 6  # Maximum number of names in a sentence.

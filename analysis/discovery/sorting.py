@@ -1,4 +1,9 @@
-"""Sort components draw by draw, and compare the gain with that on noise.
+"""Slots of interchangeable components in draws, and their sorting draw by draw.
+
+A slot is an axis of a variable, both axes of a square, or a whole variable. Draws of a variable are (draw, *event). The
+features of a slot (draw, component, feature) are entries divided by their root mean square, reduced to at most
+`DIRECTIONS` leading directions. If no sign changes, the mean over components is subtracted in each draw, because a
+common level is not a label.
 
 A draw's element is the one under which its components are likeliest, given means and variances over draws (Stephens
 2000, section 4); both are updated until no draw moves. Noise is Gaussian with the components' covariance over features,
@@ -17,20 +22,150 @@ sorted ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from operator import itemgetter
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
+from onebasin.models.symmetry.elements import complement, negate, scale, take
 from onebasin.models.symmetry.rotation import nearest_rotation
 
-from .slots import Features, Lens, Permutations, Signs, Slot, Values
-
+Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
+Features = Float[np.ndarray, "draw component feature"]
+Permutations = Int[np.ndarray, "draw component"]
+Signs = Float[np.ndarray, "draw component"]
 Mask = Bool[np.ndarray, " feature"]
 """Features that change sign with their component."""
+
+DIRECTIONS = 8
+"""Maximum number of features of a slot; further features contain mostly a common level."""
+MOST_COMPONENTS = 64
+"""Maximum number of components of a slot."""
+_ROWS = 600
+"""Approximate number of draws of components from which directions are found."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of a variable's components: one axis, both axes of a square, or none for a whole variable."""
+
+    name: str
+    axes: tuple[int, ...]
+    size: int  # Number of components.
+    signed: bool = False  # Components may change sign.
+    complement: bool = False  # Theta becomes 1 - theta as two components change places.
+    reflected: bool = False  # The sign changes as two components change places.
+    members: tuple[str, ...] = ()  # Parameters along the only axis, one per component.
+
+    @property
+    def mirrors(self) -> bool:
+        """Check whether a whole variable changes as two components change places."""
+        return self.complement or self.reflected
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(text.removeprefix("1-") for text in self.members) or (self.name,)
+
+    @property
+    def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Names and axes of the parameters."""
+        return tuple((name, () if self.members else self.axes) for name in self.names)
+
+    def raw(self, values: Float[np.ndarray, "draw ..."]) -> Features:
+        """Return the entries of each component side by side; without signs, subtract their common level."""
+        values = np.asarray(values, np.float64)
+        raw = self._by_component(values)
+        return raw if self.signed else raw - raw.mean(axis=1, keepdims=True)
+
+    def moved(
+        self, values: Float[np.ndarray, "draw ..."], permutation: Permutations, signs: Signs
+    ) -> Float[np.ndarray, "draw ..."]:
+        """Replace component i of draws by `signs[i]` times component `permutation[i]`."""
+        if self.complement:
+            return complement(values, permutation[:, 0] == 1)
+        if self.reflected:
+            return negate(values, permutation[:, 0] == 1)
+        if not self.axes:
+            return negate(values, signs[:, 0] < 0)
+        for axis in self.axes:
+            values = take(values, permutation, axis)
+            if self.signed:
+                values = scale(values, signs, axis)
+        return values
+
+    def _by_component(self, values: np.ndarray) -> Features:
+        if self.mirrors:
+            flat = values.reshape(len(values), 1, -1)
+            return np.concatenate([flat, 1 - flat if self.complement else -flat], axis=1)
+        if not self.axes:
+            return values.reshape(len(values), 1, -1)
+        if len(self.axes) == 2:
+            # The diagonal entry, the sorted row and the sorted column are invariant.
+            shape = (len(values), self.size, self.size - 1)
+            off = ~np.eye(self.size, dtype=bool)
+            rows = np.sort(values[:, off].reshape(shape), axis=2)
+            columns = np.sort(values.swapaxes(1, 2)[:, off].reshape(shape), axis=2)
+            diagonal = values[:, np.arange(self.size), np.arange(self.size)]
+            return np.concatenate([diagonal[..., None], rows, columns], axis=2)
+        front = np.moveaxis(values, self.axes[0] + 1, 1)
+        return front.reshape(len(values), self.size, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """The units and directions of a slot's features."""
+
+    slot: Slot
+    matrix: Float[np.ndarray, "entry feature"]  # Without columns if nothing varies.
+
+    @classmethod
+    def of(cls, slot: Slot, values: Float[np.ndarray, "draw ..."]) -> Lens:
+        """Find units and directions from some draws."""
+        raw = slot.raw(values)
+        scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
+        kept = scale > 1e-12 * float(scale.max(initial=0.0))
+        unit = 1 / scale[kept]
+        if len(unit) <= DIRECTIONS:
+            return cls(slot, np.diag(1 / np.where(kept, scale, 1.0))[:, kept])
+        flat = (raw[..., kept] * unit).reshape(-1, len(unit))
+        flat = flat[:: max(1, len(flat) // _ROWS)]
+        if flat.shape[1] <= len(flat):
+            directions = np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
+        else:
+            squares, left = np.linalg.eigh(flat @ flat.T)
+            size = np.sqrt(np.maximum(squares[-DIRECTIONS:], 1e-12 * squares[-1]))
+            directions = flat.T @ left[:, -DIRECTIONS:] / size
+        matrix = np.zeros((len(scale), directions.shape[1]))
+        matrix[kept] = unit[:, None] * directions
+        return cls(slot, matrix)
+
+    def __call__(self, values: Float[np.ndarray, "draw ..."]) -> Features:
+        """Return the features of draws."""
+        return self.slot.raw(values) @ self.matrix
+
+
+def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]:
+    """Yield every axis of 2 to `MOST_COMPONENTS` components, both axes of squares, and whole variables.
+
+    Slots with signs belong to variables with both signs.
+    """
+    for name, drawn in values.items():
+        shape = drawn.shape[1:]
+        both_signs = drawn.size and drawn.min() < 0 < drawn.max()
+        for axis, size in enumerate(shape):
+            if 2 <= size <= MOST_COMPONENTS:
+                yield Slot(name, (axis,), size)
+                if both_signs:
+                    yield Slot(name, (axis,), size, signed=True)
+        if len(shape) == 2 and shape[0] == shape[1] and 2 <= shape[0] <= MOST_COMPONENTS:
+            yield Slot(name, (0, 1), shape[0])
+        if both_signs:
+            yield Slot(name, (), 1, signed=True)
+
 
 FEW = 5
 """Maximum number of components for which all permutations are tried."""
@@ -454,51 +589,3 @@ def flat(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "c
 
 def _spread_of_all(values: np.ndarray) -> float:
     return float(values.var(axis=(0, 1)).mean())
-
-
-_STEADY = 1e-3
-"""Variance over mean square of features below which single precision is not enough."""
-_ROUNDING = 0.01
-"""Maximum error of a ratio in single precision."""
-
-
-class Alike:
-    """Features of slots of one size in single precision, which quickly rules out most slots."""
-
-    def __init__(self, lenses: Sequence[Lens], features_of: Callable[[Lens], Features]) -> None:
-        self.lenses = lenses
-        self._square, self._before = np.zeros(len(lenses)), np.zeros(len(lenses))
-        known: dict[bool, tuple[list[int], list[np.ndarray]]] = {}
-        for place, lens in enumerate(lenses):
-            if len(lens.slot.axes) == 2:
-                continue  # Its features are not rows of components.
-            features = features_of(lens)
-            self._square[place], self._before[place] = np.mean(features**2), spread(features)
-            places, single = known.setdefault(lens.slot.signed, ([], []))
-            places.append(place)
-            single.append(features.astype(np.float32))
-        self._parts = {
-            signed: (np.array(places), [f.shape[2] for f in single], np.concatenate(single, axis=2))
-            for signed, (places, single) in known.items()
-        }
-
-    def near(self, sorting: Sorting, ratio: float) -> Iterator[Lens]:
-        """Yield the slots whose ratio of variances after and before the elements may be below `ratio`."""
-        kept = self._before <= _STEADY * self._square
-        kept |= self.ratios(sorting) < ratio + _ROUNDING
-        return (self.lenses[place] for place in np.flatnonzero(kept).tolist())
-
-    def ratios(self, sorting: Sorting) -> Float[np.ndarray, " lens"]:
-        """Return the approximate ratio of variances of each slot; NaN for both axes of a square."""
-        draws, size = sorting.permutation.shape
-        after = self._square.copy()
-        for signed, (places, widths, features) in self._parts.items():
-            weights = np.zeros((size, draws, size), np.float32)
-            signs = sorting.signs.T if signed else 1.0
-            at = (np.arange(size)[:, None], np.arange(draws), sorting.permutation.T)
-            weights[at] = signs / draws
-            means = weights.reshape(size, -1) @ features.reshape(draws * size, -1)
-            sums = np.add.reduceat(np.square(means).mean(axis=0), np.cumsum([0, *widths[:-1]]))
-            after[places] -= sums / widths
-        with np.errstate(divide="ignore", invalid="ignore"):  # Some entries do not vary.
-            return np.asarray(after / self._before)

@@ -44,57 +44,43 @@ Samples = Float[np.ndarray, "sample param"]
 Matrix = Float[np.ndarray, "param param_bis"]
 
 
-@dataclass(frozen=True)
-class Variable:
-    """A variable: its name, its shape and axes in one draw, and whether it is stored as logarithms."""
-
-    name: str
-    shape: tuple[int, ...]
-    dims: tuple[str, ...]
-    positive: bool = False
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return int(np.prod(self.shape))
-
-
 @dataclass(frozen=True, eq=False)
 class VariableLayout:
-    """The variables of a row, and the coordinate labels of each axis."""
+    """The variables of a row, as in one draw, and those that are stored as logarithms."""
 
-    variables: tuple[Variable, ...]
-    coords: Mapping[str, np.ndarray] = field(default_factory=dict)
+    template: xr.Dataset
+    positive: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         """Number of scalar parameters."""
-        return sum(variable.size for variable in self.variables)
+        return sum(variable.size for variable in self.template.values())
 
     @cached_property
     def is_log(self) -> Bool[np.ndarray, " param"]:
         """Mask of the parameters that are stored as logarithms."""
-        return np.concatenate([np.full(v.size, v.positive) for v in self.variables])
+        every = self.template.items()
+        return np.concatenate([np.full(v.size, name in self.positive) for name, v in every])
 
     def values(self, draws: Mapping[str, Any] | xr.Dataset, argument: str = "draws") -> Rows:
         """Concatenate the values of draws, without logarithms. Reject a missing variable or a wrong shape."""
         columns = []
-        for variable in self.variables:
-            if variable.name not in draws:
+        for name, like in ((str(n), v) for n, v in self.template.items()):
+            if name not in draws:
                 raise ArgumentError(
-                    f"`{argument}` lacks the fitted variable {variable.name}; got "
+                    f"`{argument}` lacks the fitted variable {name}; got "
                     f"{', '.join(map(str, draws)) or 'no variables'}. Give draws of all fitted variables."
                 )
-            values = draws[variable.name]
+            values = draws[name]
             if isinstance(values, xr.DataArray):
                 values = _floats(values, argument)
             array = np.asarray(values, dtype=np.float64)
-            if array.ndim < 2 or array.shape[2:] != variable.shape:
+            if array.ndim < 2 or array.shape[2:] != like.shape:
                 raise ArgumentError(
-                    f"The variable {variable.name} in `{argument}` must have shape "
-                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}); got {array.shape}."
+                    f"The variable {name} in `{argument}` must have shape "
+                    f"({', '.join(['chain', 'draw', *map(str, like.shape)])}); got {array.shape}."
                 )
-            columns.append(array.reshape(*array.shape[:2], variable.size))
+            columns.append(array.reshape(*array.shape[:2], like.size))
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
@@ -113,11 +99,10 @@ class VariableLayout:
 
     def split(self, row: Float[np.ndarray, "*lead param"]) -> dict[str, np.ndarray]:
         """Split rows into arrays (*lead, *shape) by variable."""
-        ends = np.cumsum([variable.size for variable in self.variables])[:-1]
-        pieces = np.split(row, ends, axis=-1)
+        ends = np.cumsum([variable.size for variable in self.template.values()])[:-1]
+        pieces = zip(self.template.items(), np.split(row, ends, axis=-1), strict=True)
         return {
-            variable.name: piece.reshape((*row.shape[:-1], *variable.shape))
-            for variable, piece in zip(self.variables, pieces, strict=True)
+            str(n): piece.reshape((*row.shape[:-1], *like.shape)) for (n, like), piece in pieces
         }
 
     def to_dataset(self, values: Rows) -> xr.Dataset:
@@ -125,23 +110,9 @@ class VariableLayout:
         arrays = self.split(values)
         coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, values.shape[:2], strict=True)}
         return xr.Dataset(
-            {v.name: ((*SAMPLE_DIMS, *v.dims), arrays[v.name]) for v in self.variables},
-            coords={**coords, **self.coords},
+            {n: ((*SAMPLE_DIMS, *self.template[n].dims), array) for n, array in arrays.items()},
+            coords={**coords, **self.template.coords},
         )
-
-
-def layout_of(
-    dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
-) -> VariableLayout:
-    """Make the layout of some variables of a dataset."""
-    variables: list[Variable] = []
-    coords: dict[str, np.ndarray] = {}
-    for name in names:
-        array = _floats(dataset[name], argument)
-        dims = tuple(str(dim) for dim in array.dims[2:])
-        variables.append(Variable(name, array.shape[2:], dims, name in positive))
-        coords |= {dim: array.coords[dim].values for dim in dims if dim in array.coords}
-    return VariableLayout(tuple(variables), coords)
 
 
 def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
@@ -262,12 +233,12 @@ class GaussianFit(Shown):
     @property
     def names(self) -> tuple[str, ...]:
         """The variables in order."""
-        return tuple(variable.name for variable in self.layout.variables)
+        return tuple(map(str, self.layout.template))
 
     @property
     def log_fitted(self) -> tuple[str, ...]:
         """The variables that are fitted as logarithms."""
-        return tuple(variable.name for variable in self.layout.variables if variable.positive)
+        return tuple(name for name in self.names if name in self.layout.positive)
 
     @property
     def gauge(self) -> str | None:
@@ -485,7 +456,8 @@ def fit_gaussian(
             )
         if model.infers_noise and "sigma" in names:
             positive = list(dict.fromkeys([*positive, "sigma"]))
-    layout = layout_of(view.posterior, names, positive)
+    drawn = {name: _floats(view.posterior[name], "posterior")[0, 0] for name in names}
+    layout = VariableLayout(xr.Dataset(drawn).reset_coords(drop=True), tuple(positive))
     rows = _rows(view.posterior, layout)
     num_draws = rows.shape[0] * rows.shape[1]
     if shrinkage is not None and covariance != "full":
@@ -542,7 +514,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
         raise ArgumentError(
             f"`posterior` has {values.shape[0] * values.shape[1]} draw(s), but a variance needs two: sample longer."
         )
-    names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
+    names = [entry for n in layout.template for entry in entry_names(dataset[n])]
     _refuse(
         ~np.isfinite(values), names, "that are not finite; find out why the model produces them"
     )

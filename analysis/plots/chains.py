@@ -28,7 +28,7 @@ from onebasin.posteriors.rhat_ess import bulk_ess, mean_ranks, rhat
 from onebasin.posteriors.view import Posterior, View
 
 from ..diagnostics.result import Diagnosis
-from .marginals import Curve, chain_names, density, draw_ecdfs, ecdf_less_uniform, intervals
+from .marginals import chain_names, density, draw_ecdfs, ecdf_less_uniform, intervals
 from .posteriors import Drawn, Posteriors, Quantity, take, titled, views_of
 from .style import (
     ACCENT,
@@ -394,9 +394,10 @@ def _entry(view: View, entry: str) -> str:
 
 def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
     """Describe the correlations between quantities and where divergences occur."""
+    ranks = {name: mean_ranks(values.ravel()) for name, values in quantities.items()}
     told = []
     for first, second in combinations(quantities, 2):
-        r = rank_correlation(quantities[first], quantities[second])
+        r = float(np.corrcoef(ranks[first], ranks[second])[0, 1])
         told.append(f"{first} and {second}: rank correlation {format_number(r, decimals=2)}.")
     if diverging is None or not diverging.any():
         told.append("Divergences were not recorded." if diverging is None else "No draw diverged.")
@@ -410,11 +411,6 @@ def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | N
         sides.append(f"their {name} is in {100 * share:.0f} % {side} its median {median}")
     told.append(f"{count} of {total} draws diverged; {'; '.join(sides)}.")
     return " ".join(told)
-
-
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Return Spearman's rank correlation, without the slow import of `scipy.stats`."""
-    return float(np.corrcoef(mean_ranks(first.ravel()), mean_ranks(second.ravel()))[0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -495,7 +491,8 @@ def draw_pair_grid(
             axes.set_visible(column <= row)
             axes.tick_params(labelbottom=row == count - 1, labelleft=column == 0 < row)
             if column == row:
-                axes.plot(*_density_on(values, is_log[row]), color=ACCENT, linewidth=1.2)
+                x, y = density(np.log(values) if is_log[row] else values)
+                axes.plot(np.exp(x) if is_log[row] else x, y, color=ACCENT, linewidth=1.2)
                 axes.set_ylim(bottom=0)
                 axes.tick_params(left=False)
             elif column < row:
@@ -518,14 +515,6 @@ def is_wide(values: Quantity) -> bool:
     """Check whether a quantity is positive and spans a range that needs a logarithmic axis."""
     low, high = np.quantile(values, [0.01, 0.99])
     return bool(values.min() > 0 and high > FACTOR * low)
-
-
-def _density_on(values: Quantity, is_log: bool) -> Curve:
-    """Estimate the density of values, or of their logarithms if the axis is logarithmic."""
-    if not is_log:
-        return density(values)
-    x, y = density(np.log(values))
-    return np.exp(x), y
 
 
 def draw_modes(

@@ -112,12 +112,7 @@ def plot_ess(
         drawn.view.num_chains
     )
     growth = ess_growth(drawn.values)
-    told = " ".join(
-        f"{name}: bulk ESS {format_number(float(bulk[-1]), decimals=0)}, tail ESS "
-        f"{format_number(float(tail[-1]), decimals=0)}."
-        for name, ((_, bulk), (_, tail)) in growth.items()
-    )
-    told = f"The limit is {format_number(limit, decimals=0)}. {told}"
+    told = growth_in_words(growth, limit)
     return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.head)
 
 
@@ -293,21 +288,25 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
     return " ".join(told)
 
 
-def ess_growth(
-    quantities: Mapping[str, Quantity], *, points: int = 12
-) -> dict[str, tuple[Curve, Curve]]:
+def ess_growth(quantities: Mapping[str, Quantity]) -> dict[str, tuple[Curve, Curve]]:
     """Compute bulk and tail ESS for increasing numbers of draws."""
     panels = {}
     for name, values in quantities.items():
-        ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))
-        bulk, tail = [], []
-        for end in ends:
-            found = diagnostics(values[None, :, :end])
-            bulk.append(found.ess_bulk[0])
-            tail.append(found.ess_tail[0])
-        places = ends * len(values)
-        panels[name] = (places, np.array(bulk)), (places, np.array(tail))
+        ends = np.unique(np.linspace(4, values.shape[1], 12).astype(int))
+        found = [diagnostics(values[None, :, :end]) for end in ends]
+        bulk, tail = (np.array([getattr(f, w)[0] for f in found]) for w in ("ess_bulk", "ess_tail"))
+        panels[name] = (ends * len(values), bulk), (ends * len(values), tail)
     return panels
+
+
+def growth_in_words(growth: Mapping[str, tuple[Curve, Curve]], limit: float) -> str:
+    """Describe bulk and tail ESS of all draws."""
+    told = " ".join(
+        f"{name}: bulk ESS {format_number(float(bulk[-1]), decimals=0)}, tail ESS "
+        f"{format_number(float(tail[-1]), decimals=0)}."
+        for name, ((_, bulk), (_, tail)) in growth.items()
+    )
+    return f"The limit is {format_number(limit, decimals=0)}. {told}"
 
 
 def draw_growth(growth: Mapping[str, tuple[Curve, Curve]], limit: float) -> Picture:

@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of, variables_of
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -96,13 +96,11 @@ def rows_of(
     `var_names` are plotted in the given order. The numbers of rows and of components per row are limited. A variable
     that the symmetry does not move raises an error. Many draws are thinned.
     """
-    declared = dict.fromkeys(name for block in symmetry for name in block.variables)
-    step = every_few(view, [name for name in declared if name in view.posterior])
+    step = every_few(view, [n for n in variables_of(symmetry) if n in view.posterior])
     thinned = view.posterior.isel(draw=slice(None, None, step))
     dataset, plain = in_plain_view(thinned, symmetry)
     blocks = plain.blocks
-    moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
-    moved = [name for name in moved if name in dataset]
+    moved = [name for name in variables_of(blocks) if name in dataset]
     asked = () if var_names is None else var_names
     of = {name: plain.sources(name) for name in moved}
     wanted = [n for name in asked for n in [m for m in moved if name in (m, *of[m])] or [name]]
@@ -132,7 +130,7 @@ def rows_of(
 
 def in_plain_view(dataset: xr.Dataset, symmetry: Symmetry) -> tuple[xr.Dataset, PlainView]:
     """Return draws with the added arrays of the plain view, and the view."""
-    names = [n for n in dict.fromkeys(n for b in symmetry for n in b.variables) if n in dataset]
+    names = [n for n in variables_of(symmetry) if n in dataset]
     values = {n: dataset[n].transpose("chain", "draw", ...) for n in names}
     known = (b if {*b.variables} <= {*names} else b.restricted(names) for b in symmetry)
     plain = plain_view(tuple(b for b in known if b), {n: v.shape[2:] for n, v in values.items()})
@@ -399,7 +397,7 @@ def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> t
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
     after = as_view(alignment.posterior)
-    moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
+    moved = variables_of(alignment.symmetry)
     # Like the verdict, prefer parameters to other moved quantities.
     judged = [n for n in moved if n in view.kinds.named("parameter")] or [*moved]
     comparable = not (view.is_variational or view.is_ensemble)

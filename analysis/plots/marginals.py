@@ -141,12 +141,6 @@ def chain_names(quantities: Mapping[str, Quantity]) -> list[str]:
     return [f"chain {chain}" for chain in range(len(next(iter(quantities.values()))))]
 
 
-def draw_densities(quantities: Mapping[str, Quantity]) -> Picture:
-    """Plot the density of every chain, one panel per quantity."""
-    panels = {name: [density(chain) for chain in values] for name, values in quantities.items()}
-    return draw_curves(panels, chain_names(quantities))
-
-
 def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
     """Plot medians and central 50 % and 90 % intervals, one row per quantity, one colour per posterior.
 
@@ -290,12 +284,13 @@ def plot_densities(
     found = take_several(posteriors, var_names, rows, align=align, diagnosis=diagnosis)
     first = next(iter(found.values()))
     if len(found) == 1:
-        figure, lines = draw_densities(first.values), "one per chain"
+        curves = {n: [density(chain) for chain in values] for n, values in first.values.items()}
+        names, lines = chain_names(first.values), "one per chain"
     else:
         curves = {n: [density(each.values[n]) for each in found.values()] for n in first.values}
-        figure, lines = draw_curves(curves, tuple(found)), "one per posterior"
+        names, lines = list(found), "one per posterior"
     told = f"Densities, {lines}. {_several_in_words(found)}"
-    return figure.on_paper(first.alt(told), first.head)
+    return draw_curves(curves, names).on_paper(first.alt(told), first.head)
 
 
 def _several_in_words(found: Mapping[str, Drawn]) -> str:
@@ -354,16 +349,12 @@ def plot_prior(
         raise ArgumentError(
             "`prior` and `posterior` have no variable in common: give a prior and a posterior of the same model."
         )
-    panels = {n: [_to_one(density(of.of(n))) for of in (before, draws)] for n in shown}
+    curves = {n: [density(of.of(n)) for of in (before, draws)] for n in shown}
+    panels = {n: [(x, y / (y.max() or 1.0)) for x, y in own] for n, own in curves.items()}
     figure = draw_curves(panels, ("prior", "posterior"))
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)
     told = "; ".join(f"{n} {format_number(a)}, then {format_number(b)}" for n, a, b in spreads)
     return figure.on_paper(f"Prior and posterior densities. Standard deviations: {told}.")
-
-
-def _to_one(curve: Curve) -> Curve:
-    """Divide a density by its maximum."""
-    return curve[0], curve[1] / (curve[1].max() or 1.0)
 
 
 def intervals_in_words(

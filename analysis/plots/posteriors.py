@@ -7,6 +7,7 @@ sampled. Otherwise everything is shown as sampled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -203,7 +204,12 @@ def take(
     check_count("rows", rows)
     view = as_view(posterior)
     check_diagnosis(diagnosis)
-    subject = _diagnosed(view, align, diagnosis) if align or worst else None
+    subject = None
+    if align or worst:
+        from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
+
+        with suppress(OnebasinError):  # Some posteriors cannot be diagnosed.
+            subject = Subject(ALONE, view, diagnosis or diagnose(view, align=align))
     parameters = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
     draws = view.draws(parameters or None if var_names is None else var_names)
     names = list(draws.names)
@@ -277,16 +283,6 @@ def check_diagnosis(diagnosis: Any) -> None:
     """Reject anything except a diagnosis or None."""
     remedy = "give the result of `ob.diagnose`"
     check_class("diagnosis", diagnosis, Diagnosis | None, remedy=remedy)
-
-
-def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
-    """Return the posterior with its diagnosis, or None if it cannot be diagnosed."""
-    from ..diagnostics.diagnose import diagnose  # Imported late, because it loads JAX.
-
-    try:
-        return Subject(ALONE, view, diagnosis or diagnose(view, align=align))
-    except OnebasinError:
-        return None
 
 
 def _labelling(subject: Subject, names: Iterable[str]) -> str:

@@ -15,13 +15,10 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import LayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -46,90 +43,10 @@ PAPER = "#ffffff"
 """Opaque background of figures outside a page."""
 SCREEN_DPI, NOTEBOOK_DPI = 96, 120
 """Pixels per inch at which notebooks show an image, and those of the image itself, which is finer for dense screens."""
-MARGIN = 0.1
-"""Margin around figures outside a page, in inches."""
-WIDE, HIGH = 0.0088, 0.0175
-"""Width of a character and height of a line, in inches per point of font size."""
+MARGIN = 0.06
+"""Margin around the panels of figures outside a page, in inches."""
 COLOURS = 256
 """Number of colours in images. This halves their size without a visible difference."""
-
-
-class Margins(LayoutEngine):
-    """A layout that reserves space for labels, titles and legends by counting characters and lines.
-
-    Matplotlib's own layouts measure each text several times, which would take half of the time of making a page.
-    """
-
-    _adjust_compatible, _colorbar_gridspec = True, False
-
-    def __init__(self, around: float = 0.0) -> None:
-        super().__init__()
-        self.around = around  # Margin around all panels, in inches.
-
-    def execute(self, fig: Figure) -> None:
-        """Place the panels of a figure."""
-        found = [(axes, axes.get_subplotspec()) for axes in fig.axes if axes.get_visible()]
-        panels = [(axes, spec) for axes, spec in found if spec is not None]
-        if not panels:
-            return
-        specs = [spec for _, spec in panels]
-        rooms = np.array([_rooms(axes) for axes, _ in panels])
-        grid, places = (
-            specs[0].get_gridspec(),
-            np.array([(s.colspan[0], s.rowspan[0]) for s in specs]),
-        )
-        for axis, (first, last, length, count, names) in enumerate(
-            (
-                (0, 1, fig.get_figwidth(), grid.ncols, ("left", "right", "wspace")),
-                (3, 2, fig.get_figheight(), grid.nrows, ("top", "bottom", "hspace")),
-            )
-        ):
-            before, after = (
-                np.array([rooms[places[:, axis] == k, side].max(initial=0.0) for k in range(count)])
-                for side in (first, last)
-            )
-            start, end = before[0] + self.around, after[-1] + self.around
-            if axis and isinstance(fig, Picture):
-                start, end = start + fig.head_room, end + fig.legend_room
-            gap = float((after[:-1] + before[1:]).max(initial=0.0))
-            each = max((length - start - end - gap * (count - 1)) / count, 0.2)
-            ends = (
-                (start / length, 1 - end / length)
-                if axis == 0
-                else (1 - start / length, end / length)
-            )
-            fig.subplots_adjust(**dict(zip(names, (*ends, gap / each), strict=True)))
-
-
-def _rooms(axes: Axes) -> tuple[float, float, float, float]:
-    """Return the space in inches that the texts of a panel need on the left, on the right, below and above."""
-
-    def widest(axis: Axis) -> float:
-        texts = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
-        return max((4 if "$" in text else len(text) for text in texts), default=0) * WIDE * small
-
-    def lines(text: str, size: float) -> float:
-        return (text.count("\n") + 1) * HIGH * size + 0.04 if text else 0.0
-
-    small = TEXT_SIZE - 1
-    left = 0.06 + lines(axes.get_ylabel(), TEXT_SIZE)
-    left += widest(axes.yaxis) + 0.06 if axes.yaxis.get_tick_params()["labelleft"] else 0.0
-    below = 0.05 + lines(axes.get_xlabel(), TEXT_SIZE)
-    right = 0.1
-    if axes.xaxis.get_tick_params()["labelbottom"]:
-        below += HIGH * small + 0.06
-        half = widest(axes.xaxis) / 2
-        left, right = max(left, half), max(right, half)
-    titles = [lines(axes.get_title(loc=loc), TITLE_SIZE) for loc in ("left", "center", "right")]
-    above = 0.1 + max(titles) + (0.05 if max(titles) else 0.0)
-    if not max(titles) and axes.yaxis.get_major_formatter().get_offset():
-        above += HIGH * small
-    if (legend := axes.get_legend()) is not None and getattr(
-        legend.get_bbox_to_anchor(), "_bbox", None
-    ):
-        texts = [*legend.get_texts(), legend.get_title()]
-        right += 0.45 + max(len(text.get_text()) for text in texts) * WIDE * small
-    return left, right, below, above
 
 
 class Picture(Figure):
@@ -142,15 +59,11 @@ class Picture(Figure):
     """
 
     alt: str = ""
-    legend_room: float = 0.0  # Height of the legend below the panels, in inches.
-    head_room: float = 0.0  # Height of the line above the panels, in inches.
 
     def headed(self, text: str) -> Picture:
         """Write a line above all panels, unless it is empty, and return the figure."""
         if text:
-            self.head_room = 0.06 + HIGH * TEXT_SIZE
-            below = 1 - 0.06 / self.get_figheight()
-            self.text(0.012, below, literal(text), va="top", fontsize=TEXT_SIZE, color=MUTED)
+            self.suptitle(literal(text), x=0.012, ha="left", fontsize=TEXT_SIZE, color=MUTED)
         return self
 
     def on_paper(self, alt: str, head: str = "") -> Picture:
@@ -158,28 +71,9 @@ class Picture(Figure):
         self.headed(head)
         self.patch.set_facecolor(PAPER)
         self.patch.set_alpha(1.0)
-        self.set_layout_engine(Margins(MARGIN))
+        self.set_layout_engine("constrained", w_pad=MARGIN, h_pad=MARGIN)
         self.alt = alt
         return self
-
-    def savefig(self, *args: Any, **options: Any) -> None:
-        """Save the figure like Matplotlib, but draw it only once.
-
-        Matplotlib draws a figure with a layout engine twice, the first time only for the layout. This takes half of the
-        drawing time of a page. `Margins` needs no drawing.
-        """
-        engine = self.get_layout_engine()
-        if not isinstance(engine, Margins):
-            super().savefig(*args, **options)
-            return
-        for _ in range(2):  # Ticks depend on the size, and the size on ticks.
-            engine.execute(self)
-        with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-            self.set_layout_engine(None)
-        try:
-            super().savefig(*args, **options)
-        finally:
-            self.set_layout_engine(engine)
 
     def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
         """Return the figure as a small image file with few colours."""
@@ -221,7 +115,7 @@ def chain_colour(chain: int) -> str:
 
 def new_figure(width: float, height: float) -> Picture:
     """Create an empty, transparent figure with the given size in inches."""
-    return Picture(figsize=(width, height), layout=Margins(), facecolor="none", dpi=RASTER_DPI)
+    return Picture(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
 
 
 def literal(text: str) -> str:
@@ -318,14 +212,11 @@ def add_legend(
     figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
 ) -> None:
     """Add a legend under all panels of a figure. Nested bands must come widest first."""
-    columns = min(columns, max(len(labels), 1))
-    if isinstance(figure, Picture):
-        figure.legend_room = 0.1 + -(-len(labels) // columns) * (HIGH + 0.007) * TEXT_SIZE
     figure.legend(
         list(_as_seen(handles)),
         [literal(label) for label in labels],
-        loc="lower center",
-        ncols=columns,
+        loc="outside lower center",
+        ncols=min(columns, max(len(labels), 1)),
         borderaxespad=0.1,
         frameon=False,
         fontsize=TEXT_SIZE,

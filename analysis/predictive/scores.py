@@ -331,14 +331,6 @@ DrawProbabilities = Float[np.ndarray, "chain draw obs out"]
 Labels = Int[np.ndarray, " obs"]
 
 
-def accuracy(logits: Predictions, labels: Labels) -> float:
-    """Return the share of points whose label is the class with the highest probability averaged over draws."""
-    log_probability = class_log_probability(logits)
-    if np.isnan(log_probability).any():
-        return float("nan")
-    return float((log_probability.argmax(axis=-1) == labels).mean())
-
-
 def class_log_probability(logits: Predictions) -> Float[np.ndarray, "obs out"]:
     """Return the logarithm of the class probabilities averaged over draws."""
     per_draw = log_softmax(np.asarray(logits, np.float64), axis=-1)

@@ -10,7 +10,6 @@ from matplotlib.ticker import MaxNLocator
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.rhat_ess import bulk_ess
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..page import Details, FigureItem, Note, Part, Section
@@ -29,6 +28,7 @@ from ..plots.convergence import (
     draw_growth,
     energy_in_words,
     ess_growth,
+    growth_in_words,
 )
 from ..plots.posteriors import Quantity, Subject, distinct, listed
 from ..plots.results import draw_elbo, draw_loss, elbo_in_words
@@ -59,11 +59,7 @@ def chains(subject: Subject) -> Section | None:
         caption="Autocorrelation of each chain. The sooner it falls to zero, the more information each draw adds.",
         alt=autocorrelation_in_words(quantities, most=lags),
     )
-    parts = (
-        _which(subject, quantities),
-        _traced(subject, quantities),
-        _growth(subject, quantities),
-    )
+    parts = (part(subject, quantities) for part in (_which, _traced, _growth))
     return Section("Chains", parts=(*parts, correlated))
 
 
@@ -109,26 +105,12 @@ def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
 
 
 def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
-    limit, shown = subject.diagnosis.min_ess, subject.diagnosis.shown
-    figure = draw_growth(ess_growth(quantities), limit)
-    told = []
-    for name, values in quantities.items():
-        of = f"of {format_number(values.size)} draws"
-        if name in shown.index:
-            bulk, tail = (float(shown[column][name]) for column in ("ess_bulk", "ess_tail"))
-            side = "above" if min(bulk, tail) >= limit else "below"
-            told.append(
-                f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "
-                f"{format_number(tail, decimals=0)} {of}, {side} the limit."
-            )
-        else:
-            bulk = float(bulk_ess(values[None])[0])
-            told.append(f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} {of}.")
+    limit, growth = subject.diagnosis.min_ess, ess_growth(quantities)
     return FigureItem(
-        figure,
+        draw_growth(growth, limit),
         caption="Bulk and tail ESS as the number of draws grows. Both should rise in a straight line and end above the "
         f"limit of {limit:g} (dashed).",
-        alt=" ".join(told),
+        alt=growth_in_words(growth, limit),
     )
 
 
@@ -228,15 +210,10 @@ def _energy(subject: Subject) -> FigureItem | None:
 
 def fits(subject: Subject) -> Section | None:
     """Show the ELBO or training loss of a fit. Return None if there is nothing to show."""
-    items = [
-        item
-        for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
-        if item is not None
-    ]
+    items = elbo_figure({subject.name: subject.view}), _loss(subject)
+    figures = tuple(item for item in items if item is not None)
     notes = () if subject.diagnosis.has_chains else findings(subject)
-    if not items and not notes:
-        return None
-    return Section("Optimisation", notes=notes, figures=tuple(items))
+    return Section("Optimisation", notes=notes, figures=figures) if figures or notes else None
 
 
 def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:

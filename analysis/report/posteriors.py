@@ -32,7 +32,6 @@ from ..page import (
     claimed,
     put,
     render,
-    write,
 )
 from ..plots.posteriors import Posteriors, Subject, named
 from ..summaries.sampler import restarts_in_words, restarts_of
@@ -43,8 +42,6 @@ from .tables import cost_table
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
-
-    from ..plots.posteriors import Subject
 
 
 def posterior_report(
@@ -78,12 +75,19 @@ def posterior_report(
     options = {name: value for name, value in options.items() if value is not None}
     views = {name: as_view(each, f"posteriors[{name!r}]") for name, each in posteriors.items()}
     subjects = [Subject(name, view, diagnose(view, **options)) for name, view in views.items()]
-    cards = [answer_card(subject, named=len(subjects) > 1) for subject in subjects]
+    cards = [
+        AnswerCard(s.verdict, s.name if len(subjects) > 1 else "", tuple(key_figures(s)))
+        for s in subjects
+    ]
     table = cost_table({subject.name: subject.diagnosis for subject in subjects})
     costs = Section("Cost", tables=(table,)) if len(table.columns) > 1 else None
     if len(subjects) == 1:
         (subject,) = subjects
-        sections = (*sections_of(subject), costs)
+        parts = (modes, labels, fits, parameters, sampler, chains)
+        # For a network, predictions come first, because weights say little.
+        is_network = subject.view.network is not None
+        order = (predictions, *parts) if is_network else (*parts, predictions)
+        sections = (*(part(subject) for part in order), costs)
         lede = f"{_made(subject)}."
     else:
         beside = several(
@@ -101,11 +105,6 @@ def posterior_report(
         definitions=definitions_of(subjects),
         answers=tuple(cards),
     )
-
-
-def answer_card(subject: Subject, *, named: bool) -> AnswerCard:
-    """Return the answer card for the top of the page."""
-    return AnswerCard(subject.verdict, subject.name if named else "", tuple(key_figures(subject)))
 
 
 def key_figures(subject: Subject) -> list[Stat]:
@@ -147,14 +146,6 @@ def key_figures(subject: Subject) -> list[Stat]:
             flag = FLAGS[diagnosis.outcome_of("E-BFMI") or "passed"]
             stats.append(Stat("E-BFMI", value, flag, "smallest"))
     return stats
-
-
-def sections_of(subject: Subject) -> list[Section | None]:
-    """Return the sections on one posterior. For a network, predictions come first, because weights say little."""
-    parts = (modes, labels, fits, parameters, sampler, chains)
-    is_network = subject.view.network is not None
-    order = (predictions, *parts) if is_network else (*parts, predictions)
-    return [part(subject) for part in order]
 
 
 _ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}
@@ -307,7 +298,8 @@ def report(
     page = posterior_report(
         named(posteriors), title=title, var_names=var_names, symmetry=symmetry, truth=truth
     )
-    return InlineReport(page) if path is None else write(page, path, force=force)
+    found = InlineReport(page)
+    return found if path is None else found.save(path, force=force)
 
 
 _TEXT = (

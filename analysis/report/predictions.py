@@ -141,7 +141,9 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     if subject.diagnosis.has_chains and not known.empty:
         efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
     try:
-        values = _every(variable, _affordable(variable)).load()
+        values = variable.transpose(*schema.SAMPLE_DIMS, ...)
+        most = max(1, -(-values.sizes["draw"] // _affordable(variable)))
+        values = values[:, ::most].astype(np.float64).load()
         elpd = leave_one_out(values, subject.view.posterior, relative=efficiency)
     except ArgumentError as error:
         yield f"No PSIS-LOO of `{name}`: {error}"
@@ -181,10 +183,7 @@ _STATED = {"lprior", "log_prior"}
 
 
 def _sensitivity(subject: Subject) -> Iterator[Part]:
-    prior, likelihood = (
-        subject.view.group(schema.LOG_PRIOR),
-        subject.view.group(schema.LOG_LIKELIHOOD),
-    )
+    prior, likelihood = map(subject.view.group, (schema.LOG_PRIOR, schema.LOG_LIKELIHOOD))
     if prior is None or likelihood is None:
         return
     from arviz_stats import psense
@@ -209,18 +208,14 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         (schema.LOG_PRIOR, prior[list(scaled)], chosen[1]),
         (schema.LOG_LIKELIHOOD, likelihood, chosen[2]),
     ):
-        totals = {}  # Sums over all other axes.
-        for name in map(str, group.data_vars):
-            values = group[name].transpose(*schema.SAMPLE_DIMS, ...)[:, places].values
-            flat = np.asarray(values, dtype=np.float64).reshape(*values.shape[:2], -1)
-            totals[name] = flat.sum(axis=2)
-        groups[word] = dataset_of(totals)
-    tree, found = xr.DataTree.from_dict(groups), {}
+        others = [dim for dim in group.dims if dim not in schema.SAMPLE_DIMS]
+        totals = group.isel(draw=places).astype(np.float64).sum(others, skipna=False)
+        groups[word] = totals.transpose(*schema.SAMPLE_DIMS).drop_vars([*totals.coords])
+    tree = xr.DataTree.from_dict(groups)
     try:
-        for word in ("prior", "likelihood"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found[word] = psense(tree, group=word)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = {word: psense(tree, group=word) for word in ("prior", "likelihood")}
     except (ValueError, FloatingPointError) as error:
         yield f"No power-scaling sensitivity: {str(error).splitlines()[0]}"
         return
@@ -282,9 +277,3 @@ def _affordable(variable: xr.DataArray) -> int:
     """Return the number of draws to read from each chain."""
     each = max(1, variable.size // max(variable.sizes["draw"], 1))
     return max(4, MOST_VALUES // each)
-
-
-def _every(variable: xr.DataArray, most: int) -> xr.DataArray:
-    """Return every k-th draw of a variable, with dimensions chain and draw first."""
-    ordered = variable.transpose(*schema.SAMPLE_DIMS, ...)
-    return ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].astype(np.float64)

@@ -121,9 +121,7 @@ def labels(subject: Subject) -> Section | None:
     if len(aligned.invariants):
         free = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
         caption = "Label-free quantities: label switching does not affect them."
-        quantities = quantity_table(
-            subject.diagnosis, free.head(INVARIANTS), heading="quantity", caption=caption
-        )
+        quantities = quantity_table(subject.diagnosis, free.head(INVARIANTS), caption=caption)
         count = f"the {INVARIANTS} worst of {format_number(len(free))} quantities"
         summary = f"Label-free quantities: {count}"
         parts.append(

@@ -67,7 +67,7 @@ def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Ta
     return Table(columns, rows, caption).without_empty_columns()
 
 
-def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
+def cost_table(diagnoses: Mapping[str, Diagnosis]) -> Table:
     """Tabulate the cost of posteriors, one row each."""
     columns = (
         "posterior",
@@ -91,7 +91,7 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
         if diagnosis.is_shown_aligned:
             times = diagnosis.shown["ess_bulk"].min() / diagnosis.ess_bulk.value
             rows.append((f"{name}, aligned", *costs[:-2], *(times * each for each in costs[-2:])))
-    return Table(columns, tuple(rows), caption).without_empty_columns()
+    return Table(columns, tuple(rows)).without_empty_columns()
 
 
 def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
@@ -230,12 +230,10 @@ _PLACES = {
 }
 
 
-def quantity_table(
-    diagnosis: Diagnosis, table: pd.DataFrame, *, heading: str, caption: str
-) -> Table:
+def quantity_table(diagnosis: Diagnosis, table: pd.DataFrame, *, caption: str) -> Table:
     """Tabulate quantities in the order of the table, with the flags of the diagnosis."""
     rows = tuple(_rows(diagnosis, table))
-    return Table(_columns(diagnosis, table, heading), rows, caption).without_empty_columns()
+    return Table(_columns(diagnosis, table, "quantity"), rows, caption).without_empty_columns()
 
 
 def grouped_table(

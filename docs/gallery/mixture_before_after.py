@@ -25,7 +25,7 @@ def main() -> None:
     figure = ob.plot.aligned(diagnosis, var_names=["mu", "theta"])
     width, height = 8.6, 4.9
     figure.set_size_inches(width, height)
-    figure.head_room = 0.75
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.75 / height))
     figure.text(
         0.012,
         0.985,

@@ -61,6 +61,11 @@ def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]
     return tuple(block for block in symmetry if isinstance(block, kind))
 
 
+def variables_of(symmetry: Sequence[Block[Any]]) -> tuple[str, ...]:
+    """Return the variables that the blocks move, each once, in order."""
+    return tuple(dict.fromkeys(name for block in symmetry for name in block.variables))
+
+
 def equal_modes(symmetry: Symmetry) -> Symmetry:
     """Return the blocks that make equal modes: those that keep the density, not only the likelihood."""
     return tuple(block for block in check_blocks(symmetry) if block.keeps_density)

@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import norm
 
-from onebasin.analysis.predictive.predictions import HeldOut, predict_held_out
 from onebasin.truth.problems.networks import boston_split
 
 from ..lab.study import Change, Frames, Outcomes, Row, Summary, frame_of, select
 from ..networks import diagnosis_columns, disagrees, score_columns
+from ..networks.held_out import HeldOut, predict_held_out
 from .design import OVERLAP, BostonConfig, target
 
 LEVELS = (50, 80, 90, 95, 99)

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
 from onebasin.analysis.gaussian.distillation import distil
-from onebasin.analysis.predictive.scores import accuracy, entropy
+from onebasin.analysis.predictive.scores import entropy
 from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
@@ -120,8 +120,8 @@ def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
     """Measure the accuracy of the mean network if only the shares `KEEP` of its weights are kept."""
     model = BayesianNetwork.from_description(fit.attributes[schema.MODEL])
     outputs = predict(model, prune(fit, KEEP), test.x, batch_size=8)
-    found = [accuracy(outputs[:, [level]], test.y) for level in range(len(KEEP))]
-    columns = {"keep": np.asarray(KEEP), "accuracy_sd": np.array(found)}
+    right = (outputs[0].argmax(axis=-1) == test.y).mean(axis=-1)
+    columns = {"keep": np.asarray(KEEP), "accuracy_sd": right}
     return xr.Dataset({name: ("level", values) for name, values in columns.items()})
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment.align import prior_scales
-from onebasin.analysis.predictive.predictions import HeldOut
 from onebasin.base.errors import StudyError
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
 from ..lab.study import Cell, Frames, Outcomes, Row, frame_of
+from .held_out import HeldOut
 
 MAX_RHAT = 1.05
 """R-hat of f above which chains disagree, so their numbers are not trusted."""

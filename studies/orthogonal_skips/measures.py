@@ -11,12 +11,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.analysis.predictive.predictions import HeldOut, gap, predict_held_out
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 
 from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
 from ..networks import MAX_RHAT, diagnosis_columns, from_tree
+from ..networks.held_out import HeldOut, gap, predict_held_out
 from . import design
 from .activity import Moments, moments_of, unit_activity, weight_divergences
 from .design import INSIDE, OUTSIDE, TRUTH, VI, SkipsConfig, SkipsPoints

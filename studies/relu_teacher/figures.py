@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
 from onebasin.analysis.plots.chains import Pair, draw_pairs
-from onebasin.analysis.predictive.predictions import draw_functions
 from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.networks import teacher_data
 
 from ..lab.study import METHOD_WORDS, Frames, Outcomes
+from ..networks.held_out import draw_functions
 from .design import METHODS, TeacherConfig, target
 
 SLICE = np.linspace(

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.predictive.predictions import HeldOut, gap, predict_held_out
-
 from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
 from ..networks import diagnosis_columns, disagrees, score_columns
+from ..networks.held_out import HeldOut, gap, predict_held_out
 from .design import SEAM, TeacherConfig, data_of, target
 
 BOUND = 5.0  # Largest allowed difference between predictive means of two engines, in Monte Carlo errors.

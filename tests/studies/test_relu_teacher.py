@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.analysis.predictive.predictions import predict_held_out
 from onebasin.inference import Advi, Nuts
 from onebasin.models.data import Dataset
 from onebasin.models.load_data import load_data
 from onebasin.studies.lab.study import Frames, Outcomes, find, rows_of, select
+from onebasin.studies.networks.held_out import predict_held_out
 from onebasin.studies.options import Options
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target

@@ -6,17 +6,15 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 
 from onebasin.analysis.alignment.barriers import (
-    align_networks,
     barrier,
     count_transpositions,
-    distances,
     network_loss,
-    swapped,
     transpositions_of,
 )
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Group
+from onebasin.studies.compact_representation.pairs import align_networks, distances, swapped
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 

@@ -7,7 +7,6 @@ import pytest
 
 from onebasin.analysis.predictive import scores as classification
 from onebasin.analysis.predictive.scores import (
-    accuracy,
     agreement,
     brier_score,
     calibration_error,
@@ -49,15 +48,15 @@ def test_single_draws_are_scored_and_their_disagreement():
     alike = np.broadcast_to(logits[:1], (2, 1, 2, 2))
     by_draw, averaged = class_probability_by_draw(alike), np.exp(class_log_probability(alike))
     assert mutual_information(by_draw).mean() == pytest.approx(0.0, abs=1e-12)
-    assert accuracy(alike, labels) == single_draw_accuracy(by_draw, labels) == 0.5
+    assert single_draw_accuracy(by_draw, labels) == 0.5
     assert brier_score(averaged, labels) == 1.0
 
 
 def test_every_score_is_nan_where_a_draw_is():
     logits, labels = np.asarray([[[[0.0, np.nan]], [[1.0, 0.0]]]]), np.asarray([0])
     by_draw, averaged = class_probability_by_draw(logits), np.exp(class_log_probability(logits))
-    scores = (accuracy(logits, labels), class_log_probability(logits)[0, 0])
-    scores += (single_draw_accuracy(by_draw, labels), mutual_information(by_draw).mean())
+    scores = (class_log_probability(logits)[0, 0], single_draw_accuracy(by_draw, labels))
+    scores += (mutual_information(by_draw).mean(),)
     scores += (calibration_error(averaged, labels), brier_score(averaged, labels))
     scores += (agreement(P, P * np.nan), total_variation(P, P * np.nan, halved=True))
     assert np.isnan(scores).all()

@@ -17,8 +17,8 @@ from onebasin.analysis.page import (
     Report,
     Section,
     Stat,
+    put,
     render,
-    write,
 )
 from onebasin.base.table import Column, RowGroup, Table, TableCell
 
@@ -90,7 +90,7 @@ def running():
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    return write(_report(300), tmp_path_factory.mktemp("page") / "page.html")
+    return put(_report(300), tmp_path_factory.mktemp("page") / "page.html", force=False)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from numpyro.infer.util import log_density
 from scipy import special, stats
 
 import onebasin as ob
-from onebasin.analysis.predictive.predictions import Points, predict_held_out, predict_points
+from onebasin.analysis.predictive.predictions import Points, predict_points
 from onebasin.inference.runs.posterior import build
 from onebasin.models import ACTIVATIONS, predict
 from onebasin.models.networks.parametrisation import BIASES, WEIGHTS
@@ -25,6 +25,7 @@ from onebasin.networks import (
     Parametrisation,
 )
 from onebasin.posteriors.pointwise import network_groups
+from onebasin.studies.networks.held_out import predict_held_out
 
 FORMULAS = {
     "identity": lambda z: z,

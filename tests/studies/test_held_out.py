@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from onebasin.analysis.predictive.predictions import draw_functions, gap, predict_held_out
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
+from onebasin.studies.networks.held_out import draw_functions, gap, predict_held_out
 
 
 @pytest.fixture
