@@ -12,8 +12,7 @@ from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.text import dotted
 
-from .symmetry.blocks import Symmetry, check_blocks
-from .symmetry.group import in_words
+from .symmetry.blocks import Symmetry, check_blocks, in_words
 
 _ENGINES = {"numpyro": "NumPyro", "stan": "Stan"}
 

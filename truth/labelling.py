@@ -22,11 +22,9 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.runs.posterior import build, origin_of
 from onebasin.models import Symmetry, Target
-from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes
+from onebasin.models.symmetry.blocks import Block, Group, axes_of, discrete, equal_modes, spell
 from onebasin.models.symmetry.closest import canonical, ordered_by, plain_view
 from onebasin.models.symmetry.elements import Permuted, Swapped
-from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import View
@@ -171,7 +169,7 @@ def one_copy(
         "rule": f"Every draw of {sampled.name} is replaced by the one of its equal copies in which "
         f"{' and '.join(increasing)} increases.",
         "of": sampled.name,
-        "symmetry": [words.spell(block) for block in symmetry],
+        "symmetry": [spell(block) for block in symmetry],
         "increasing": increasing,
         "share_moved": round(float(np.any(unlike, axis=0).mean()), 5),
         "log_copies": float(log_copies),

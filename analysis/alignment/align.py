@@ -25,8 +25,7 @@ from jaxtyping import Float
 from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import Symmetry, as_symmetry, equal_modes
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view

@@ -23,6 +23,7 @@ from jaxtyping import Float, Num
 
 from onebasin.models.symmetry.blocks import (
     Block,
+    Group,
     Rotation,
     Symmetry,
     axes_of,
@@ -30,7 +31,6 @@ from onebasin.models.symmetry.blocks import (
     equal_modes,
 )
 from onebasin.models.symmetry.elements import Element, labels_of
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view

@@ -40,10 +40,10 @@ from ..contracts.density import Values
 from ..contracts.method import Method, chosen, density_by, engine_for, engine_named
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity, site_terms
+from ..infer import METHODS, WORDS, method_named
 from ..mcmc.numpyro import bounded, kernel_of
 from ..mcmc.nuts import Hmc, Nuts
 from ..mcmc.starts import chain_starts
-from ..methods import METHODS, WORDS, method_named
 from ..runs import checkpoint
 from ..runs.checkpoint import fingerprint
 from ..runs.run import run
@@ -432,9 +432,7 @@ def _densities(family: Family, engine: str) -> Densities:
                 likelihood = each.reshape(len(each), -1).sum(axis=1)
         return found if likelihood is None else {LOG_LIKELIHOOD: likelihood, **found}
 
-    return lambda simulations, points: [
-        one(*each) for each in zip(simulations, points, strict=True)
-    ]
+    return lambda simulations, points: list(map(one, simulations, points))
 
 
 POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.

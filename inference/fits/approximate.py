@@ -13,6 +13,7 @@ References: Giordano, Ingram and Broderick 2024, Black box variational inference
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -75,9 +76,8 @@ def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> 
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)
     while not found.converged and used < iterations:
-        again = _Climb(counted, found.loc, found.scale, draws).climb(
-            min(AT_ONCE, iterations - used)
-        )
+        left = min(AT_ONCE, iterations - used)
+        again = _Climb(counted, found.loc, found.scale, draws).climb(left)
         trace = (*found.trace, *again.trace)
         gained, used = again.elbo - found.elbo, used + len(again.trace)
         if again.elbo >= found.elbo:
@@ -218,9 +218,8 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
         )
         draws = counted.quantities(points)
         found = one_chain(draws, stats, group, converged=best.converged)
-    return replace(
-        found, attributes={**found.attributes, **_price(counted)}, proposals=(counted, fits)
-    )
+    attributes = {**found.attributes, **_price(counted)}
+    return replace(found, attributes=attributes, proposals=(counted, fits))
 
 
 def gaussians(
@@ -279,7 +278,13 @@ def weighted(job: Job[Any], found: Found) -> Found:
             rng = _rng(job, Purpose.IMPORTANCE_WEIGHTS, 0)
             if not asked and counted.size > BENT_SIZE and (note := _dead(counted, fits, rng)):
                 return replace(found, attributes={**found.attributes, schema.WEIGHTS_NOTE: note})
-            fits = found.proposals[1] if found.proposals else _with_other_optima(job, counted, fits)
+            if (
+                not found.proposals
+            ):  # Add Gaussians at optima that the approximation does not cover.
+                with suppress(InferenceError) if fits else nullcontext():
+                    others = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
+                    apart = (o for o in others if all(_apart(o, own) > SAME for own in fits))
+                    fits = (*fits, *apart)
             bar = job.bars.add("weights", ROUNDS)
             result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
             if not np.isfinite(result.lp).any():
@@ -365,19 +370,6 @@ def _dead(
         f"Importance weights leave {first.worth:.1f} effective draws of {len(first.lp):,} in {counted.size} "
         "coordinates, so the fit was not corrected"
     )
-
-
-def _with_other_optima(
-    job: Job[Any], counted: CountedDensity, own: tuple[NormalFit, ...]
-) -> tuple[NormalFit, ...]:
-    """Add Gaussians on fixed draws at optima that an approximation does not cover."""
-    try:
-        fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
-    except InferenceError:
-        if not own:
-            raise
-        return own
-    return (*own, *(fit for fit in fits if all(_apart(fit, other) > SAME for other in own)))
 
 
 def _density(job: Job[Any]) -> Any:

@@ -34,10 +34,8 @@ LARGEST = 60  # Maximum number of coordinates for a fit; with more, weights are 
 STARTS = 8  # Number of starts of the search for optima.
 DEAR = 8_000  # Maximum number of gradients of a fit; chains take ten times as many.
 ROUNDS = 2  # Rounds of weighted draws; a metric and starts need fewer than estimates do.
-GOOD, LOST = (
-    0.7,
-    1.0,
-)  # Largest k-hat of the weights, and of a coordinate's mean or sd, for which a fit is used.
+GOOD, LOST = (0.7, 1.0)
+"""Largest k-hat of the weights, and of a coordinate's mean or sd, for which a fit is used."""
 HEAVY = 0.5  # A larger k-hat of a coordinate's mean or sd calls for shorter steps.
 WORTH = 0.25  # Minimum effective share of the draws, because k-hat may be good by chance.
 ONE = 0.95  # Minimum probability of the main optimum; a metric for several would fit none.

@@ -170,9 +170,8 @@ class Peak:
 
     vector: Vector
     height: float  # Log density at the optimum, in nats.
-    root: Float[
-        np.ndarray, ...
-    ]  # Square root of the inverse curvature; above `FULL` coordinates, sds.
+    root: Float[np.ndarray, ...]
+    """Square root of the inverse curvature; above `FULL` coordinates, sds."""
     is_peak: bool  # Whether the curvature is positive and the peak lies within `NEAR`.
 
     @property

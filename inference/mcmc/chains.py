@@ -201,9 +201,7 @@ class ChainPlace:
             self._gathered.put(self.number, first, draws, stats)
             return
         assert first == self._draws, "draws must be added in order"
-        copied: list[Arrays] = [
-            {n: np.array(v) for n, v in each.items()} for each in (draws, stats)
-        ]
+        copied: list[Arrays] = [{n: np.array(v) for n, v in p.items()} for p in (draws, stats)]
         self._waiting.append(copied)
         self._draws += len(next(iter(draws.values())))
         self._bytes += sum(v.nbytes for part in copied for v in part.values())

@@ -199,7 +199,6 @@ def here(tree: Any) -> Any:
 
 
 SLICE = 50  # Iterations per slice; about a millisecond for the smallest models.
-STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +209,8 @@ class Course:
     starts: Float[Array, "chain param"]
     keep: Callable[[Values], Values]  # Maps named coordinates to a stored draw.
     purpose: Purpose = Purpose.CHAIN  # Purpose of the chains' random keys.
-    variances: jax.Array | None = (
-        None  # First inverse metric, (chain, param) or (chain, param, param).
-    )
+    variances: jax.Array | None = None
+    """First inverse metric, (chain, param) or (chain, param, param)."""
     adapts: bool = True  # Whether the metric is adapted.
     step_size: Float[Array, " chain"] | None = None  # First step size.
 
@@ -236,7 +234,10 @@ class NumpyroChains(Runner):
             if course.variances is not None:
                 self.states = jax.vmap(with_metric)(self.states, course.variances)
             if course.step_size is not None:
-                self.states = jax.vmap(_with_step_size)(self.states, course.step_size)
+                begun = jax.vmap(dual_averaging()[0])(jnp.log(10 * course.step_size))
+                adapted = self.states.adapt_state
+                adapted = adapted._replace(step_size=course.step_size, ss_state=begun)
+                self.states = self.states._replace(adapt_state=adapted)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
@@ -335,13 +336,6 @@ def with_metric(state: HMCState, variances: jax.Array) -> HMCState:
     return state._replace(adapt_state=state.adapt_state._replace(**metric))
 
 
-def _with_step_size(state: HMCState, step_size: Float[Array, ""]) -> HMCState:
-    """Return the state with a given step size, from which the adaptation begins."""
-    begun = dual_averaging()[0](jnp.log(10 * step_size))
-    adapted = state.adapt_state._replace(step_size=step_size, ss_state=begun)
-    return state._replace(adapt_state=adapted)
-
-
 def bounded(settings: Nuts | Hmc, state: HMCState) -> HMCState:
     """Shorten the next trajectory of static HMC to at most `max_steps` steps of the current size."""
     if isinstance(settings, Nuts):
@@ -365,9 +359,8 @@ def _advance(
         state = kernel.sample(bounded(state), (), {})
         return state, jax.tree.map(lambda b, new: b.at[i].set(new), buffers, _keep(state))
 
-    empty = jax.tree.map(
-        lambda v: jnp.zeros((SLICE, *jnp.shape(v)), jnp.asarray(v).dtype), _keep(state)
-    )
+    kept = jax.tree.map(jnp.asarray, _keep(state))
+    empty = jax.tree.map(lambda v: jnp.zeros((SLICE, *v.shape), v.dtype), kept)
     return jax.lax.fori_loop(first, last, body, (state, empty))
 
 

@@ -179,9 +179,8 @@ class Basin:
     tops: tuple[Top, ...]  # Optima in the basin, highest first.
     chains: tuple[int, ...]  # Numbers of the chains in the basin.
     normal: NormalFit  # Gaussian fitted to the folded draws.
-    folded: Float[
-        np.ndarray, "chain draw param"
-    ]  # Draws, each replaced by its copy nearest to the centre.
+    folded: Float[np.ndarray, "chain draw param"]
+    """Draws, each replaced by its copy nearest to the centre."""
 
     @property
     def starts(self) -> int:
@@ -265,9 +264,8 @@ def first_basins(
         apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
         if not apart.min() < AT_TOP:
             lost.append(top)
-    finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
-        axis=1
-    )
+    lp = walks.stats["lp"]
+    finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(lp).all(axis=1)
     if not finite.any():
         name = folding.density.target.name
         raise InferenceError(

@@ -5,17 +5,14 @@ Pathfinder (Zhang, Carpenter, Gelman and Vehtari 2022, JMLR 23) is Stan's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, settings
 
 from ..contracts.method import Method
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -46,7 +43,7 @@ class Optimize(OptimumSearch):
     jacobian: bool = False
 
 
-@checks_names
+@takes_running
 def optimize(
     target: Target,
     *,
@@ -55,16 +52,7 @@ def optimize(
     init_radius: float = 2.0,
     dtype: Literal["float64", "float32"] = "float64",
     jacobian: bool = False,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Find the maximum of a target's log density: a point estimate, not a posterior.
 
@@ -126,7 +114,7 @@ class Laplace(OptimumSearch):
     weights: bool | None = None
 
 
-@checks_names
+@takes_running
 def laplace(
     target: Target,
     *,
@@ -136,16 +124,7 @@ def laplace(
     dtype: Literal["float64", "float32"] = "float64",
     draws: int = 1000,
     weights: bool | None = None,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Fit a Gaussian at the mode in the unconstrained space, using the Hessian of the log density.
 
@@ -222,7 +201,7 @@ class Pathfinder(Method):
     weights: bool | None = None
 
 
-@checks_names
+@takes_running
 def pathfinder(
     target: Target,
     *,
@@ -234,16 +213,7 @@ def pathfinder(
     history: int = 5,
     init_radius: float = 2.0,
     weights: bool | None = None,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Fit Gaussians along the optimisation paths, and draw from the best of each.
 

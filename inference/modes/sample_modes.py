@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, Probability, Several, settings
 
 from ..contracts.method import Method
 from ..mcmc.nuts import Nuts
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -52,7 +49,7 @@ class Modes(Method):
         )
 
 
-@checks_names
+@takes_running
 def sample_modes(
     target: Target,
     *,
@@ -65,16 +62,7 @@ def sample_modes(
     metric: Literal["diag", "dense", "unit"] = "diag",
     max_tree_depth: int = 10,
     init_radius: float = 2.0,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Sample a posterior mode by mode: run chains in every mode found, and weight the modes by bridge sampling.
 

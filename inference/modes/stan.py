@@ -224,9 +224,7 @@ def _resampled(found: list[Output], log_ratio: np.ndarray, job: Job[Pathfinder])
     return Output(joined("method"), joined("variables"), ())
 
 
-def _search(
-    ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool
-) -> tuple[Output, bool]:
+def _search(ready: ReadyProgram, folder: Path, job: Job, *, jacobian: bool) -> tuple[Output, bool]:
     """Find the highest optimum from all starts; the first uses the seed of the job."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)

@@ -86,9 +86,8 @@ Matrices = Float[Array, "draw part part_bis"]  # For each draw, one number per p
 PartDraws = Float[Array, "draw part param"]
 PartParameters = Float[Array, "part param"]
 
-ENTRIES = (
-    2**22
-)  # Maximum array entries at a time: 32 MB in double precision, plus temporary arrays.
+ENTRIES = 2**22
+"""Maximum array entries at a time: 32 MB in double precision, plus temporary arrays."""
 
 
 def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
@@ -190,9 +189,7 @@ def log_permanent_and_marginals(matrix: Matrix) -> tuple[Float[Array, ""], Matri
     return jax.value_and_grad(_recursion)(matrix)
 
 
-log_permanent.defvjp(
-    log_permanent_and_marginals, lambda marginals, cotangent: (cotangent * marginals,)
-)
+log_permanent.defvjp(log_permanent_and_marginals, lambda p, cotangent: (cotangent * p,))
 
 
 def check_size(num_parts: int) -> None:
@@ -429,10 +426,6 @@ class Estimate(NamedTuple):
     log_sum: jax.Array
     control: jax.Array
     marginals: jax.Array
-
-
-Estimator = Callable[[jax.Array, LogRatios], Estimate]
-"""A function that estimates l(w), given a random key."""
 
 
 def information(

@@ -91,13 +91,6 @@ class Predictions(Shown):
         held = self.predictions
         return [held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in held]
 
-    @property
-    def _broken(self) -> int:
-        """The number of draws with a prediction that is not finite."""
-        axes = [tuple(range(2, v.ndim)) for v in self._arrays]
-        bad = [~np.isfinite(v.values).all(axis=a) for v, a in zip(self._arrays, axes, strict=True)]
-        return int(np.any(bad, axis=0).sum())
-
     def _card(self) -> Card:
         held = self.predictions
         names = list(map(str, held.data_vars))
@@ -105,7 +98,8 @@ class Predictions(Shown):
         table = self.intervals()
         more = f", the first {MOST} of {len(table)}" if len(table) > MOST else ""
         given = list(map(str, self.predictions_constant_data.data_vars))
-        broken = self._broken
+        finite = [np.isfinite(v.values).all(axis=tuple(range(2, v.ndim))) for v in self._arrays]
+        broken = count - int(np.all(finite, axis=0).sum())
         said = (
             f"At {broken:,} of {count:,} draws a prediction is not finite, so it has no mean or interval. Check that "
             "the draws and the data fit the model."
@@ -189,7 +183,7 @@ def predict(
     check_seed(seed)
     network = view.network if model is None else getattr(model, "model", None)
     if network is not None and not isinstance(new_data, Mapping | str | Path):
-        from onebasin.models.networks.prediction import (
+        from onebasin.models.networks.bayesian import (
             predict as of_model,
         )  # Imported here, because it loads JAX.
 
@@ -244,9 +238,8 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
         )
     x = check_inputs(new[schema.INPUTS], network.network.in_dim)
     shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)
-    y = np.zeros(
-        shape, int if network.is_classifier else float
-    )  # placeholder; its log likelihood is not used.
+    # placeholder; its log likelihood is not used.
+    y = np.zeros(shape, int if network.is_classifier else float)
     draws = {name: view.values(name) for name in view.variables}
     with precision(_dtype(view)):
         groups = network_groups(network, draws, x, y, seed=seed, limit_mb=np.inf)

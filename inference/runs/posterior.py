@@ -56,14 +56,12 @@ if TYPE_CHECKING:
 class Origin:
     """The model and the data from which draws come."""
 
-    program: str = (
-        ""  # Text of the Stan program or the NumPyro model's function; empty for a network.
-    )
+    program: str = ""
+    """Text of the Stan program or the NumPyro model's function; empty for a network."""
     program_name: str = ""
     data_sha256: str = ""  # Hash of the data; empty if there are none.
-    kinds: Mapping[str, str] = field(
-        default_factory=dict
-    )  # Kinds of variables, if known before the run.
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of variables, if known before the run."""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Named axes.
     observed: Mapping[str, Named] = field(default_factory=dict)  # Data of a NumPyro model's sites.
     constant: Mapping[str, Named] = field(default_factory=dict)  # Other numeric arguments.
@@ -118,9 +116,7 @@ def _of_numpyro(target: Target) -> Origin:
 
     with precision("float64"):  # The same for every precision of the run, as in fingerprints.
         sites = sites_of(target, data=True)
-        seen = {
-            name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
-        }
+        seen = {n: np.asarray(s["value"]) for n, s in sites.items() if is_observation(s)}
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
     # Find the function that defines the model, without handlers and partial arguments.

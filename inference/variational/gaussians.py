@@ -28,8 +28,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Int
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, axes_of, discrete
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Block, Group, axes_of, discrete
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.models.target import Target
 
@@ -434,8 +433,5 @@ class FullRank(GaussianFamily):
         return jnp.trace(p["lower"])
 
 
-GAUSSIANS: Mapping[str, Callable[[int], GaussianFamily]] = {
-    "meanfield": MeanField,
-    "fullrank": FullRank,
-}
+GAUSSIANS: Mapping[str, type[GaussianFamily]] = {k.word: k for k in (MeanField, FullRank)}
 """The families of ADVI by name."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
 from ..contracts.method import Method
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -78,7 +75,7 @@ class Symmetrised(Method):
             )
 
 
-@checks_names
+@takes_running
 def symmetrised_vi(
     target: Target,
     *,
@@ -102,16 +99,7 @@ def symmetrised_vi(
     report_permutations: int = 50,
     draws: int = 1000,
     dtype: Literal["float64", "float32"] = "float64",
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior.
 

@@ -17,7 +17,7 @@ from the outputs, and every second layer first or last, so that each layer keeps
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 
@@ -65,9 +65,6 @@ from .symmetrised import Symmetrised
 
 MAX_EXACT = 12  # Maximum number of parts for which "auto" uses the exact permanent.
 MAX_ELEMENTS = 5040  # Order of the largest group whose elements are all applied to a draw.
-
-Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
-"""A function that maps the parameters, a key and draws (draw, param) to a scalar."""
 
 
 @dataclass(frozen=True)

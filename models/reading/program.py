@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -319,16 +320,13 @@ class ProgramWalk:
     def times(self, arrays: Sequence[Array]) -> Array:
         """Return the result of multiplying arrays entry by entry."""
         rank = max(len(array.labels) for array in arrays)
-        form, labels = 0, None
+        form, labels, unify = 0, None, partial(self.on.unify, times=True)
         for array in arrays:
             form ^= array.form
             if len(array.labels) == rank:
                 other = array.labels
-                labels = other if labels is None else tuple(self._tied(labels, other))
+                labels = other if labels is None else tuple(map(unify, labels, other))
         return Array(labels or (), form, any(array.blank for array in arrays))
-
-    def _tied(self, left: Sequence[Label], right: Sequence[Label]) -> list[Label]:
-        return [self.on.unify(a, b, times=True) for a, b in zip(left, right, strict=True)]
 
     def entrywise(self, arrays: Sequence[Array]) -> Array:
         """Return the result of a function of entries in which any sign makes a difference."""
@@ -384,9 +382,7 @@ class ProgramWalk:
         operands: Any = args if name in LOOPS else [self.labelled(arg) for arg in args]
         found = rule(self, eqn, operands)
         results = found if eqn.primitive.multiple_results else (found,)
-        return [
-            each if isinstance(each, Constant) else replace(each, known=None) for each in results
-        ]
+        return [e if isinstance(e, Constant) else replace(e, known=None) for e in results]
 
     def untangle(self, eqn: JaxprEqn, args: Sequence[Operand]) -> None:
         """Fix arrays whose axes are tangled, before an equation for which an order along one of them counts."""
@@ -405,9 +401,8 @@ class ProgramWalk:
                     and not (own.isdisjoint(gone) and gone)
                     and not whole
                 ):
-                    self.on.untangle(
-                        label.of, self.why("reshaped to a shape that its parts do not fit")
-                    )
+                    why = self.why("reshaped to a shape that its parts do not fit")
+                    self.on.untangle(label.of, why)
 
     def settled(
         self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]

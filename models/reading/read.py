@@ -15,7 +15,7 @@ from jax.interpreters import partial_eval
 
 from ..symmetry.block import AxisPart, Block, Place
 from ..symmetry.blocks import Exchangeable, Flip, Symmetry
-from ..symmetry.gf2 import bits, echelon, orthogonal, reduce
+from ..symmetry.elements import bits, echelon, orthogonal, reduce
 from .labels import AxisClass, Label, Leaf, Product, Sum, Unifier, Uniform, Why, leaves, resolve
 from .program import Array, Constant, ProgramWalk
 from .reductions import RULES
@@ -49,15 +49,12 @@ class ReadSymmetry:
         Why an axis of a variable, or all parts of it, stays.
     unknown : tuple of str
         Primitives without a rule.
-    equations : int
-        Number of equations at the top level of the program.
     """
 
     classes: tuple[ReadClass, ...]
     flips: tuple[tuple[str, ...], ...]
     fixed: Mapping[tuple[str, int], Why]
     unknown: tuple[str, ...]
-    equations: int
 
 
 def traced(
@@ -77,9 +74,8 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
     `inputs` are its other arguments, trees of arrays of any values.
     """
     closed, names = traced(function, shapes, inputs)
-    needed, _ = partial_eval.dce_jaxpr(
-        closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
-    )
+    every = [True] * len(closed.jaxpr.outvars)
+    needed, _ = partial_eval.dce_jaxpr(closed.jaxpr, every, instantiate=True)
     consts = [Constant(value) for value in closed.consts]
     order = sorted(shapes)  # JAX's order of a mapping.
     sites = _sites(needed, names)
@@ -110,7 +106,7 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
         )
         for node in free
     )
-    return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown), len(needed.eqns))
+    return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown))
 
 
 def _walk(

@@ -230,10 +230,10 @@ def scanned(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Array]
     return [*found[:second], *along]
 
 
-@rule("platform_index")
-def platform(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> Constant:
-    """A choice by the processor type; all programs give the same result."""
-    return Constant(np.asarray(eqn.params["platforms"].index(None)))
+# A choice by the processor type; all programs give the same result.
+rule("platform_index")(
+    lambda walk, eqn, args: Constant(np.asarray(eqn.params["platforms"].index(None)))
+)
 
 
 @rule("while")

@@ -15,8 +15,8 @@ from onebasin.analysis.alignment.barriers import Barrier, barrier
 from onebasin.inference.training.ensemble import Ensemble, Train
 from onebasin.inference.training.train import first_values, train
 from onebasin.models import NetworkTarget
+from onebasin.models.symmetry.blocks import Group
 from onebasin.models.symmetry.elements import Permuted
-from onebasin.models.symmetry.group import Group
 
 from ..networks import tree_of
 from .design import PairSettings, permutations_of

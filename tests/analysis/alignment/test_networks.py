@@ -15,8 +15,7 @@ from onebasin.analysis.alignment.barriers import (
     transpositions_of,
 )
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
-from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 

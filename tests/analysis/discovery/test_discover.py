@@ -15,8 +15,7 @@ from onebasin.analysis.discovery import discover
 from onebasin.analysis.discovery.slots import Lens, Slot
 from onebasin.analysis.discovery.sorting import Alike, Sorting, apply, identity, sort, spread
 from onebasin.analysis.summaries.summary import rhat_of_entries
-from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.words import read
+from onebasin.models.symmetry.blocks import Group, read
 
 FOUND = {
     "mixture": (lambda rng, how: labels.mixture(rng, labels=how), "mu,sigma,theta"),

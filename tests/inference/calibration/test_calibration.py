@@ -21,8 +21,8 @@ from onebasin.inference.calibration.calibrate import CompiledChains, CompiledDen
 from onebasin.inference.calibration.family import MOST_ENTRIES, Looking, rank, simulated
 from onebasin.inference.calibration.result import p_value
 from onebasin.models.numpyro_target import numpyro_model
+from onebasin.models.symmetry.blocks import Group
 from onebasin.models.symmetry.closest import canonical
-from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
 from ...analysis.conftest import autoregression
