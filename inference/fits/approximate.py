@@ -47,6 +47,8 @@ from .gaussian import (
 )
 from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
+Fits = tuple[NormalFit, ...]
+
 AT_ONCE = 60  # Number of evaluations before the current fit whitens the coordinates again.
 ENOUGH = 1e-5  # Minimum gain of the ELBO per iteration, in nats.
 SHRINKS = 12  # Maximum number of halvings of the initial scale to make all log densities finite.
@@ -222,9 +224,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
     return replace(found, attributes=attributes, proposals=(counted, fits))
 
 
-def gaussians(
-    job: Job[Any], counted: CountedDensity, s: Dadvi, most: float = math.inf
-) -> tuple[NormalFit, ...]:
+def gaussians(job: Job, counted: CountedDensity, s: Dadvi, most: float = math.inf) -> Fits:
     """Fit Gaussians at distinct optima and sort them by ELBO; stop after `most` gradients."""
     rng = _rng(job, Purpose.FIXED_DRAWS, 0)
     bar = job.bars.add("optima", s.starts)
@@ -323,10 +323,10 @@ def weighted(job: Job[Any], found: Found) -> Found:
     return replace(whole, attributes=attributes, groups=groups)
 
 
-def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
+def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, Fits]:
     """Return the density and an approximation's Gaussians; without Gaussians, one from the moments of its draws."""
     if found.proposals:
-        own: tuple[CountedDensity, tuple[NormalFit, ...]] = found.proposals
+        own: tuple[CountedDensity, Fits] = found.proposals
         return own
     counted = CountedDensity(_density(job))
     density = counted.density
@@ -338,10 +338,7 @@ def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, 
 
 
 def _checked(
-    counted: CountedDensity,
-    fits: tuple[NormalFit, ...],
-    weighted: Weighted,
-    rng: np.random.Generator,
+    counted: CountedDensity, fits: Fits, weighted: Weighted, rng: np.random.Generator
 ) -> tuple[dict[str, np.ndarray], Weighted]:
     """Check weighted draws by short chains. If chains leave the draws, weigh again with proposals in the new region."""
     for number in range(1 + AGAIN):
@@ -357,9 +354,7 @@ def _checked(
     return found.changes, weighted
 
 
-def _dead(
-    counted: CountedDensity, fits: tuple[NormalFit, ...], rng: np.random.Generator
-) -> str | None:
+def _dead(counted: CountedDensity, fits: Fits, rng: np.random.Generator) -> str | None:
     """Return a note if the importance weights of an approximation are useless, else None."""
     if not fits:
         return None

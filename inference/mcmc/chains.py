@@ -283,6 +283,7 @@ def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
     return {n.partition("/")[2]: v for n, v in arrays.items() if n.startswith(f"{kind}/")}
 
 
+Places = Sequence[ChainPlace]
 RunChain = Callable[[ChainPlace, threading.Event], None]
 """Function that runs a chain to its end, from the `standing` of its place (None at the beginning).
 
@@ -291,7 +292,7 @@ It calls `put` and `save` during the run, and `finish` at the end. When the even
 """
 
 
-def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
+def run_places(run: RunChain, places: Places, at_once: int) -> None:
     """Run the chains of these places in parallel; the first error stops them all."""
     cancel = threading.Event()
 
@@ -326,9 +327,7 @@ class Ended(NamedTuple):
     start: Mapping[str, np.ndarray]  # Initial values from a search.
 
 
-def run_on_workers(
-    job: Job[Any], client: Any, places: Sequence[ChainPlace], folder: Path, mark: str
-) -> None:
+def run_on_workers(job: Job, client: Any, places: Places, folder: Path, mark: str) -> None:
     """Run the chains of these places on a cluster, and put their files into their folders.
 
     Raises
@@ -397,7 +396,7 @@ def run_chains(
     fingerprint: str = "",
     at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
-    elsewhere: Callable[[Sequence[ChainPlace]], None] | None = None,
+    elsewhere: Callable[[Places], None] | None = None,
 ) -> list[Standing]:
     """Run chains in parallel, and return the final state of each.
 

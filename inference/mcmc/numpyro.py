@@ -8,13 +8,13 @@ Chains are assigned in turn to JAX's devices, or all to the device set by `jax.d
 the number of devices of the same kind.
 """
 
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 from typing import Any, override
 
 import jax
@@ -41,6 +41,7 @@ from .chains import ChainPlace, Standing
 from .nuts import Hmc, Nuts
 from .starts import chain_starts, kernel_places, reordered, stan_places
 
+Arrays = dict[str, np.ndarray]
 State = Any  # A pytree of arrays and random keys.
 
 
@@ -62,14 +63,14 @@ class Runner(ABC):
         state: State = _of_chain(self.states, number)
         return state
 
-    def adapted(self, state: State) -> dict[str, np.ndarray]:
+    def adapted(self, state: State) -> Arrays:
         """Return the step size and inverse metric of a state, if another run can use them."""
         return {}
 
     @abstractmethod
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
-    ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> tuple[State, Arrays, Arrays]:
         """Run the iterations from `first` to `last` of a slice; return the state, draws if kept, and statistics.
 
         The last bit of a draw may depend on its position in the slice, so a resumed chain keeps the positions.
@@ -95,7 +96,7 @@ class Walk:
         self._saves_warmup = getattr(s, "save_warmup", False)
         self._read_at = time.perf_counter()
 
-    def run(self, cancel: threading.Event) -> None:
+    def run(self, cancel: Event) -> None:
         """Run to the end."""
         s, step_size = self._runner.settings, float("nan")
         before = sum(self.seconds)
@@ -120,9 +121,7 @@ class Walk:
         seconds = sum(self.seconds) - before
         self._bar.end(seconds, step_size=step_size, **self._so_far())
 
-    def _step(
-        self, done: int, total: int, cancel: threading.Event, *, phase: int
-    ) -> tuple[int, dict[str, np.ndarray]]:
+    def _step(self, done: int, total: int, cancel: Event, *, phase: int) -> tuple[int, Arrays]:
         """Run the rest of a slice; return the number of iterations and their statistics."""
         if cancel.is_set():
             self._save(phase, now=True)
@@ -160,7 +159,7 @@ class Walk:
         self.seconds = (warmup, sampling + took) if phase else (warmup + took, sampling)
         self._read_at = now
 
-    def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:
+    def _show(self, done: int, stats: Arrays) -> None:
         self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
 
     def _so_far(self) -> dict[str, Any]:
@@ -170,7 +169,7 @@ class Walk:
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
 
 
-def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndarray]:
+def rows(buffers: Mapping[str, Any], first: int, last: int) -> Arrays:
     """Return the rows in use of a slice's buffers (row, ...)."""
     return {name: np.asarray(buffer)[first:last] for name, buffer in buffers.items()}
 
@@ -251,7 +250,7 @@ class NumpyroChains(Runner):
                     self._compiled[device_of(like)] = (lowered.compile(), draws.compile())
 
     @override
-    def adapted(self, state: HMCState) -> dict[str, np.ndarray]:
+    def adapted(self, state: HMCState) -> Arrays:
         # The order is that of the definition's vector.
         found = {"step_size": np.asarray(state.adapt_state.step_size)}
         if self.settings.metric == "unit":
@@ -269,7 +268,7 @@ class NumpyroChains(Runner):
     @override
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
-    ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> tuple[HMCState, Arrays, Arrays]:
         # JAX dispatches asynchronously; wait, because the times would be wrong otherwise.
         advance, constrain = self._compiled[device_of(state)]
         state, ended = jax.block_until_ready(advance(state, first, last))
@@ -280,7 +279,7 @@ class NumpyroChains(Runner):
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
         return state, draws, stats
 
-    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
+    def __call__(self, place: ChainPlace, cancel: Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype), on_device(place.number):
             if self.settings.init != "random":

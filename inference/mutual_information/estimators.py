@@ -428,9 +428,7 @@ class Estimate(NamedTuple):
     marginals: jax.Array
 
 
-def information(
-    ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True
-) -> Float[Array, " draw"]:
+def information(ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True) -> PerDraw:
     """Return estimates of I at each draw in nats: log |G| - l(w), plus the control variate."""
     plain = ratios.log_group_order - estimate.log_sum
     return plain + estimate.control if control_variate else plain

@@ -116,6 +116,7 @@ class Predictions(Shown):
         )
 
 
+New = Mapping[str, Any]  # New data by name.
 Found = tuple[xr.Dataset, Mapping[str, Named]]
 """The predictions and their data."""
 Stored = np.ndarray | None
@@ -228,7 +229,7 @@ def _as_predictions(
     return Predictions(tree, judged)
 
 
-def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> Found:
+def _of_network(network: Any, view: View, new: New, seed: int) -> Found:
     from onebasin.posteriors.pointwise import network_groups
 
     if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
@@ -247,9 +248,7 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
     return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
 
 
-def _of_numpyro(
-    target: Target, view: View, new: Mapping[str, Any], seed: int, stored: Stored
-) -> Found:
+def _of_numpyro(target: Target, view: View, new: New, seed: int, stored: Stored) -> Found:
     from .numpyro import numpyro_predictions
 
     kept = view.data.get(schema.OBSERVED_DATA)
@@ -268,7 +267,7 @@ def _dtype(view: View) -> str:
 def _of_stan(
     target: Target,
     view: View,
-    new: Mapping[str, Any],
+    new: New,
     seed: int,
     stored: Stored,
     progress: Callable[[str], None] | None,
@@ -310,9 +309,7 @@ def _of_stan(
     return DrawGroup(kept, axes).to_dataset(), with_axes(data, target.dims)
 
 
-def _of_pymc(
-    target: PymcTarget, view: View, new: Mapping[str, Any], seed: int, stored: Stored
-) -> Found:
+def _of_pymc(target: PymcTarget, view: View, new: New, seed: int, stored: Stored) -> Found:
     """Let PyMC draw the observed data and compute deterministic variables; afterwards restore the model's data."""
     import pymc
 

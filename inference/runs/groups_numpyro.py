@@ -168,11 +168,10 @@ def top_level(
 
 
 Site = Mapping[str, Any]
+Axes = tuple[str, ...]  # Names of axes.
 
 
-def plate_dims(
-    sites: Mapping[str, Site], given: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
+def plate_dims(sites: Mapping[str, Site], given: Mapping[str, Axes]) -> dict[str, Axes]:
     """Name the axes of sites: use given names, or the names of plates.
 
     An axis without a plate has the name from `infer={"event_dims": [...]}`, or ArviZ's default name. The name of a

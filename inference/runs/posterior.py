@@ -348,11 +348,7 @@ def add_warmup(tree: xr.DataTree, found: Found) -> None:
     like = tree[schema.POSTERIOR].to_dataset()
     dims = {str(n): tuple(map(str, v.dims[2:])) for n, v in like.data_vars.items()}
     values = {name: found.draws[name] for name in dims}
-    labels = {
-        str(name): axis.values
-        for name, axis in like.coords.items()
-        if name not in schema.SAMPLE_DIMS
-    }
+    labels = {str(n): a.values for n, a in like.coords.items() if n not in schema.SAMPLE_DIMS}
     tree[schema.WARMUP_POSTERIOR] = xr.DataTree(DrawGroup(values, dims).to_dataset(labels))
     tree[schema.WARMUP_SAMPLE_STATS] = xr.DataTree(DrawGroup(found.stats).to_dataset())
     if found.filed is not None:

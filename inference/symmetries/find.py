@@ -259,9 +259,7 @@ def _signs(
     chosen: tuple[tuple[str, AxisPart], ...] = ()
     others = []
     for own in sorted(each.signs, key=len):
-        generators = tuple(
-            Generator(name, "negate", place_of(part, shapes[name]), (0,)) for name, part in own
-        )
+        generators = tuple(Generator(n, "negate", place_of(p, shapes[n]), (0,)) for n, p in own)
         if variables_compete(generators, s.at(s.probes[:VERIFIED_AT]) if s.large else s) != "live":
             continue
         if not chosen and signs_fit(each, own):

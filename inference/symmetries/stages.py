@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Rotation
@@ -389,9 +388,7 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 
 
-def _changes(
-    at: Compared, name: str, axes: Axes, *, alone: bool = False
-) -> Float[np.ndarray, " point"]:
+def _changes(at: Compared, name: str, axes: Axes, *, alone: bool = False) -> np.ndarray:
     """Return the changes of the log density by an exchange of the two heaviest components, in nats.
 
     The density is that of the weights, because exchanging weights does not preserve volume in the lengths of the stick.

@@ -54,6 +54,9 @@ class Move:
     flipped: bool
 
 
+Moves = tuple[Move, ...]
+
+
 @dataclass(frozen=True)
 class Parts:
     """Interchangeable parts: their number and their coordinates.
@@ -63,7 +66,7 @@ class Parts:
     """
 
     size: int
-    moves: tuple[Move, ...]
+    moves: Moves
     complements: tuple[str, ...] = ()
 
     @property
@@ -253,9 +256,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     return layout
 
 
-def _moves(
-    density: Density, block: Block, seen: Block, plain: PlainView
-) -> tuple[Density, tuple[Move, ...]]:
+def _moves(density: Density, block: Block, seen: Block, plain: PlainView) -> tuple[Density, Moves]:
     """Return the coordinates that a block moves (`seen` is the block in the plain view); simplexes get a new chart."""
     moves = []
     for name, places in seen.axes.items():

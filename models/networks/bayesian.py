@@ -39,6 +39,7 @@ from .architecture import Network
 from .likelihood import Categorical, Gaussian, Likelihood
 from .parametrisation import NormalPrior, Parametrisation
 
+Weights = Mapping[str, jax.Array]
 _LIKELIHOODS: dict[str, type[Gaussian] | type[Categorical]] = {
     "Gaussian": Gaussian,
     "Categorical": Categorical,
@@ -485,9 +486,7 @@ _split = jax.jit(Gaussian.mean_and_sd, static_argnums=0)
 
 
 @partial(jax.jit, static_argnames=("network", "batch_size"))
-def _predict(
-    network: Network, weights: Mapping[str, jax.Array], x: jax.Array, batch_size: int
-) -> jax.Array:
+def _predict(network: Network, weights: Weights, x: jax.Array, batch_size: int) -> jax.Array:
     return jax.lax.map(lambda w: network.apply(w, x), weights, batch_size=batch_size)
 
 

@@ -216,6 +216,7 @@ def _like_eye(value: np.ndarray, first: int, second: int) -> bool:
 
 
 Operand = Array | Constant
+Operands = Sequence[Operand]
 Rule = Callable[["ProgramWalk", Any, Sequence[Array]], Any]
 
 
@@ -337,9 +338,7 @@ class ProgramWalk:
 
     # The walk.
 
-    def through(
-        self, jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand]
-    ) -> list[Operand]:
+    def through(self, jaxpr: Jaxpr, consts: Operands, args: Operands) -> list[Operand]:
         """Walk through a program and return the labels or values of its results."""
         env: dict[Any, Operand] = {}
         env.update(zip(jaxpr.constvars, consts, strict=True))
@@ -355,13 +354,13 @@ class ProgramWalk:
             env.update(zip(eqn.outvars, found, strict=True))
         return [read(var) for var in jaxpr.outvars]
 
-    def inner(self, closed: Any, args: Sequence[Operand]) -> list[Operand]:
+    def inner(self, closed: Any, args: Operands) -> list[Operand]:
         """Walk through a program within an equation."""
         if isinstance(closed, Jaxpr):
             return self.through(closed, (), args)
         return self.through(closed.jaxpr, [Constant(value) for value in closed.consts], args)
 
-    def apply(self, eqn: JaxprEqn, args: Sequence[Operand]) -> list[Operand]:
+    def apply(self, eqn: JaxprEqn, args: Operands) -> list[Operand]:
         """Return the labels or values of the results of one equation."""
         name = eqn.primitive.name
         call = called(eqn)
@@ -384,7 +383,7 @@ class ProgramWalk:
         results = found if eqn.primitive.multiple_results else (found,)
         return [e if isinstance(e, Constant) else replace(e, known=None) for e in results]
 
-    def untangle(self, eqn: JaxprEqn, args: Sequence[Operand]) -> None:
+    def untangle(self, eqn: JaxprEqn, args: Operands) -> None:
         """Fix arrays whose axes are tangled, before an equation for which an order along one of them counts."""
         gone = eqn.params.get("axes", ()) if eqn.primitive.name in TOTALS else ()
         for array in (arg for arg in args if isinstance(arg, Array)):
@@ -404,9 +403,7 @@ class ProgramWalk:
                     why = self.why("reshaped to a shape that its parts do not fit")
                     self.on.untangle(label.of, why)
 
-    def settled(
-        self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]
-    ) -> list[Array]:
+    def settled(self, start: Operands, body: Callable[[list[Array]], Operands]) -> list[Array]:
         """Find the values that a loop carries; iterate until they no longer change."""
         first = carry = [self.labelled(array) for array in start]
         signs, self.on.signs = self.on.signs, False

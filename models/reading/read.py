@@ -21,6 +21,7 @@ from .program import Array, Constant, ProgramWalk
 from .reductions import RULES
 
 Shapes = Mapping[str, tuple[int, ...]]
+NamedPart = tuple[str, AxisPart]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class ReadClass:
 
     size: int
     places: Mapping[str, tuple[AxisPart, ...]]
-    signs: tuple[tuple[tuple[str, AxisPart], ...], ...] = ()
+    signs: tuple[tuple[NamedPart, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,7 @@ class ReadSymmetry:
     unknown: tuple[str, ...]
 
 
-def traced(
-    function: Callable[..., Any], shapes: Shapes, inputs: Any = ()
-) -> tuple[ClosedJaxpr, list[str]]:
+def traced(function: Callable, shapes: Shapes, inputs: Any = ()) -> tuple[ClosedJaxpr, list[str]]:
     """Return the program of a function of named arrays, and the names of its results."""
     kind = jax.dtypes.canonicalize_dtype(float)
     given = {name: jax.ShapeDtypeStruct(shape, kind) for name, shape in shapes.items()}
@@ -139,9 +138,6 @@ def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
             if not isinstance(var, Literal):
                 needed.setdefault(var, set()).update(own)
     return found
-
-
-NamedPart = tuple[str, AxisPart]
 
 
 def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedPart]]:
@@ -227,9 +223,7 @@ def _signs(
             if node is None:
                 flips.append(tuple(name for name, _ in named))
             else:
-                signs.setdefault(node, []).append(
-                    tuple((name, part) for name, part in named if part is not None)
-                )
+                signs.setdefault(node, []).append(tuple((n, p) for n, p in named if p is not None))
     return tuple(flips), signs
 
 
@@ -239,9 +233,7 @@ def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
     return part.axis if whole and part.count == shape[part.axis] else part
 
 
-def block_of(
-    each: ReadClass, shapes: Shapes, signs: Sequence[tuple[str, AxisPart]] = ()
-) -> Exchangeable:
+def block_of(each: ReadClass, shapes: Shapes, signs: Sequence[NamedPart] = ()) -> Exchangeable:
     """Return the block of a class, with one set of signs."""
     axes = {}
     for name in (name for name in shapes if name in each.places):
@@ -252,7 +244,7 @@ def block_of(
     return Exchangeable(axes, set(names) == set(axes) or names or False)
 
 
-def signs_fit(each: ReadClass, own: Sequence[tuple[str, AxisPart]]) -> bool:
+def signs_fit(each: ReadClass, own: Sequence[NamedPart]) -> bool:
     """Check whether a block can express a set of signs: it changes a variable's sign along all axes that it moves."""
     return len(own) == sum(len(each.places[name]) for name in {name for name, _ in own})
 

@@ -112,8 +112,8 @@ def _read(value: Any, inner: bool = False) -> Any:
 
 
 def wider_blocks(
-    block: Block[Any], name: str, shapes: Shapes, changed: Sequence[str]
-) -> Iterator[Block[Any]]:
+    block: Block, name: str, shapes: Shapes, changed: Sequence[str]
+) -> Iterator[Block]:
     """Yield blocks that move one more variable, in every way, or exchange it with one of those in `changed`."""
     if isinstance(block, Flip):
         yield Flip((*block.flipped, name), block.complements)
