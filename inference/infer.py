@@ -14,12 +14,19 @@ from .contracts.method import Method
 from .fits.dadvi import Dadvi, dadvi
 from .mcmc.nuts import Hmc, Nuts, hmc, nuts
 from .microcanonical.mclmc import Mclmc, mclmc
-from .modes.optimize import Laplace, Optimize, Pathfinder, laplace, optimize, pathfinder
-from .modes.sample_modes import Modes, sample_modes
+from .modes.methods import (
+    Laplace,
+    Modes,
+    Optimize,
+    Pathfinder,
+    laplace,
+    optimize,
+    pathfinder,
+    sample_modes,
+)
 from .runs.keywords import LIMIT_MB, RUNNING, made, with_start
 from .training.ensemble import Ensemble, ensemble
-from .variational.advi import Advi, advi
-from .variational.symmetrised import Symmetrised, symmetrised_vi
+from .variational.methods import Advi, Symmetrised, advi, symmetrised_vi
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -23,8 +23,8 @@ from ..contracts.method import Found, Job
 from ..density.network import in_double
 from ..fits.weighting import resampled
 from .basins import Basin, LogIntegral, Regions, Walks, first_basins, full_basins, log_integral
+from .methods import Modes
 from .optima import Folding, Points, find_tops, highest_evidence, unseen
-from .sample_modes import Modes
 
 MOST_ERROR = 0.5  # A weight is known if the error of its log odds is at most this, in nats,
 NEGLIGIBLE = 0.01  # or if its interval lies below this, or above 1 minus this.

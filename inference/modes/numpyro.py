@@ -25,7 +25,7 @@ from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.engine import draw_fit
 from ..variational.gaussians import FullRank, log_diagonal
 from .edge import at_optimum, no_peak, running_off
-from .optimize import Laplace, Optimize
+from .methods import Laplace, Optimize
 
 NEWTON_STEPS = 5
 EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}

@@ -32,7 +32,7 @@ from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
 from ..runs.run import spread
 from .edge import at_optimum, no_peak, running_off
-from .optimize import Laplace, Optimize, Pathfinder
+from .methods import Laplace, Optimize, Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"

@@ -43,7 +43,6 @@ from ..density.stan_vectors import Density
 from ..runs.checkpoint import Keeper, fingerprint, keeper_in
 from ..training.ensemble import check_batches
 from ..training.train import Batches
-from .advi import Advi
 from .gaussians import (
     GAUSSIANS,
     GaussianFamily,
@@ -53,7 +52,7 @@ from .gaussians import (
     layout_of,
     sample,
 )
-from .symmetrised import Symmetrised
+from .methods import Advi, Symmetrised
 from .term import Information, check_permutations, choose_estimator
 
 WINDOW = 10  # Number of ELBO evaluations whose relative changes decide whether to stop.

@@ -61,7 +61,7 @@ from .gaussians import (
     layout_of,
     sample,
 )
-from .symmetrised import Symmetrised
+from .methods import Symmetrised
 
 MAX_EXACT = 12  # Maximum number of parts for which "auto" uses the exact permanent.
 MAX_ELEMENTS = 5040  # Order of the largest group whose elements are all applied to a draw.
