@@ -79,10 +79,8 @@ class Target(Shown):
                     f"`coords` must have a list of distinct labels for {axis}, one for each position."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
-        for part, named in (
-            ("dims", {n: dotted(axes) for n, axes in self.dims.items()}),
-            ("coords", self.coords),
-        ):
+        dims = {n: dotted(axes) for n, axes in self.dims.items()}
+        for part, named in (("dims", dims), ("coords", self.coords)):
             object.__setattr__(self, part, dotted(named))
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):

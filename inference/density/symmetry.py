@@ -76,10 +76,8 @@ class Derived:
     def is_random(self, name: str) -> bool:
         """Return whether a quantity differs between seeds."""
         seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
-        return any(
-            not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
-            for seed in seeds
-        )
+        again = (self.density.derived_at(self.points, seed)[name] for seed in seeds)
+        return any(not _same(found, self.values[name]) for found in again)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:

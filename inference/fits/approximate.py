@@ -301,9 +301,8 @@ def weighted(job: Job[Any], found: Found) -> Found:
         note = f"No importance weights could be computed: {error}"
         return replace(found, attributes={**found.attributes, schema.WEIGHTS_NOTE: note})
     stats = {"lp": result.lp[rows], "log_q": result.log_q[rows]}
-    group = found.groups.get(schema.VARIATIONAL, xr.Dataset()).drop_vars(
-        schema.LOG_RATIO, errors="ignore"
-    )
+    group = found.groups.get(schema.VARIATIONAL, xr.Dataset())
+    group = group.drop_vars(schema.LOG_RATIO, errors="ignore")
     own = {schema.LOG_RATIO: result.lp - result.log_q, schema.LOG_WEIGHT: result.log_weight}
     group = group.assign({name: (schema.SAMPLE, values) for name, values in own.items()})
     whole = one_chain(draws, stats, group, converged=True)

@@ -98,9 +98,8 @@ def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start |
     for number in range(1, TRANSITIONS + 1):
         step = float(np.exp(log_step))
         momentum = rng.standard_normal(starts.shape)
-        settled, gains = transition(
-            counted, settled, whole.scale, momentum, step, _leapfrogs(step), rng
-        )
+        length = _leapfrogs(step)
+        settled, gains = transition(counted, settled, whole.scale, momentum, step, length, rng)
         rejected = max(1e-3, 1 - np.exp(np.minimum(gains, 0)).mean())
         change = 0.5 * np.log((1 - acceptance) / rejected)
         log_step += change * (0.7 if number <= 3 else max(1 / number, 0.1))

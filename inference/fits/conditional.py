@@ -155,9 +155,8 @@ class BentFit:
             if not (apart < CLOSE).any():
                 chosen.append(number)
         size = self.free.shape[1]
-        return self._proposals(
-            self._settled(standard[chosen], np.tile(np.eye(size), (len(chosen), 1, 1)))
-        )
+        begun = np.tile(np.eye(size), (len(chosen), 1, 1))
+        return self._proposals(self._settled(standard[chosen], begun))
 
     def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
         """Return log densities and their gradients along w."""

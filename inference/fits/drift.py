@@ -223,9 +223,8 @@ def _change(
         own = strata == number
         mine, each = weights[own], means[:, own]
         centre = np.tensordot(each, mine / mine.sum(), (1, 0))[:, None]
-        found = found + np.tensordot((each - centre) ** 2, mine**2, (1, 0)) * own.sum() / (
-            own.sum() - 1
-        )
+        count = own.sum()
+        found = found + np.tensordot((each - centre) ** 2, mine**2, (1, 0)) * count / (count - 1)
     return np.stack([change, np.sqrt(np.maximum(found, least))])
 
 

@@ -263,12 +263,8 @@ def _of_evidence(current: _Round, found: Proposals) -> _Round:
     shares = np.exp(known - logsumexp(known))
     before = len(current.components)
     shares[:before] = current.shares * shares[:before].sum()
-    return replace(
-        current,
-        components=(*current.components, *components),
-        shares=_at_least(shares),
-        evidence=known,
-    )
+    grown = (*current.components, *components)
+    return replace(current, components=grown, shares=_at_least(shares), evidence=known)
 
 
 def _at_least(shares: Float[np.ndarray, " component"]) -> Float[np.ndarray, " component"]:

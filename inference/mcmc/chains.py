@@ -176,11 +176,8 @@ class ChainPlace:
         self.folder.mkdir(parents=True, exist_ok=True)
         arrays = checkpoint.read(self._state, self._fingerprint)
         chunks = 0 if arrays is None else int(arrays["chunks"])
-        damaged = [
-            p
-            for p in map(self._chunk, range(chunks))
-            if not (p.is_file() and examine(p) is Seal.SEALED)
-        ]
+        paths = [self._chunk(number) for number in range(chunks)]
+        damaged = [p for p in paths if not (p.is_file() and examine(p) is Seal.SEALED)]
         if arrays is None or damaged:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain starts again.")

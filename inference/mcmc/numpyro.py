@@ -144,10 +144,8 @@ class Walk:
         self._place.save(make, now=now)
 
     def _standing(self) -> Standing:
-        counted = {
-            name: np.array(getattr(self, name))
-            for name in ("divergences", "accepted", "warmup_steps")
-        }
+        names = ("divergences", "accepted", "warmup_steps")
+        counted = {name: np.array(getattr(self, name)) for name in names}
         state = {**counted, **pack(self.state), **self._runner.adapted(self.state)}
         return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 

@@ -156,9 +156,8 @@ class Tuner:
         """Update the tuning from the acceptance probability of a trajectory."""
         count = tuning.updates + 1
         share = 1 / (count + 10)
-        shortfall = (1 - share) * tuning.shortfall + share * (
-            self.settings.target_acceptance - acceptance
-        )
+        missing = self.settings.target_acceptance - acceptance
+        shortfall = (1 - share) * tuning.shortfall + share * missing
         log_step = math.log(10 * self.length / 4) - jnp.sqrt(count) / 0.05 * shortfall
         rate = count**-0.75
         return tuning._replace(
@@ -243,9 +242,8 @@ class Unadjusted:
         finite = jnp.isfinite(error) & jnp.isfinite(moved.logdensity_grad).all()
         back = place._replace(momentum=-place.momentum)
         here = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, back)
-        momentum = partially_refresh_momentum(
-            here.momentum, key, tuning.step_size, self.tuner.length
-        )
+        length = self.tuner.length
+        momentum = partially_refresh_momentum(here.momentum, key, tuning.step_size, length)
         error = jnp.where(finite, error, 0.0)
         tuned = self.tuner.by_energy(tuning, iteration, error, finite)
         said = {

@@ -271,11 +271,8 @@ def first_basins(
             "the data and the prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
-    agreeing = [
-        (a, b)
-        for a, b in combinations(range(len(alone)), 2)
-        if _agree(folding, alone[a], alone[b], walks)
-    ]
+    pairs = combinations(range(len(alone)), 2)
+    agreeing = [(a, b) for a, b in pairs if _agree(folding, alone[a], alone[b], walks)]
     return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, tuple(lost)
 
 

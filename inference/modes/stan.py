@@ -89,11 +89,8 @@ def _highest_density(job: Job[Optimize]) -> Found:
     found = []
     for number in range(1, s.starts + 1):
         start = rng.uniform(-s.init_radius, s.init_radius, library.dim)
-        found.append(
-            minimize(
-                fall, start, jac=True, method="L-BFGS-B", options=_TIGHT | {"maxiter": s.iterations}
-            )
-        )
+        options = _TIGHT | {"maxiter": s.iterations}
+        found.append(minimize(fall, start, jac=True, method="L-BFGS-B", options=options))
         job.bars.move(bar, number)
     best = min(found, key=lambda end: end.fun)
     if not np.isfinite(best.fun):

@@ -62,9 +62,8 @@ def matched(
     every = log_likelihood.values.reshape(*shape, -1)
     places = np.flatnonzero((every != 0).any(axis=(0, 1)))[bad]  # the other observations are masked
     own = every[..., places]
-    data = xr.DataTree.from_dict(
-        {schema.LOG_LIKELIHOOD: xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})}
-    )
+    held = xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})
+    data = xr.DataTree.from_dict({schema.LOG_LIKELIHOOD: held})
     draws = {name: view.values(name) for name in terms.names}
     vectors = terms.unconstrain({n: v.reshape(-1, *v.shape[2:]) for n, v in draws.items()})
     relative = efficiency(view.posterior, vectors.shape[0])

@@ -379,11 +379,8 @@ def stan_groups(
     found = find_roles(program.roles, data, shapes, priors=derived)
     # Stan writes integers like reals; ArviZ distinguishes counts from measurements by their type.
     counts = {n for n in draws if kinds.get(n) == GENERATED and _is_declared_int(n, origin.program)}
-    counts |= {
-        own
-        for of, own in found.posterior_predictive.items()
-        if of in data and data[of].dtype.kind in "biu"
-    }
+    predicted = found.posterior_predictive.items()
+    counts |= {own for of, own in predicted if of in data and data[of].dtype.kind in "biu"}
     draws = {n: _as_whole(values) if n in counts else values for n, values in draws.items()}
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),

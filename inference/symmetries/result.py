@@ -280,11 +280,8 @@ class FoundSymmetry(Shown):
         if self.words:
             said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
-        return (
-            "No symmetry was found that alignment could use"
-            if self.blocks
-            else "No symmetry was found"
-        )
+        usable = " that alignment could use" if self.blocks else ""
+        return f"No symmetry was found{usable}"
 
     @property
     def effort(self) -> str:

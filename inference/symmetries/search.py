@@ -105,9 +105,8 @@ def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int
     slack = 2.0 * probe.slack(np.abs(every[np.isfinite(every)]).max(initial=0))
     found: list[int] = []
     for place in np.flatnonzero(np.isfinite(values[0])):
-        low, high = np.searchsorted(
-            ordered, [values[0][place] - slack, values[0][place] + slack], side="left"
-        )
+        level = values[0][place]
+        low, high = np.searchsorted(ordered, [level - slack, level + slack], side="left")
         for at in order[low:high]:
             chosen = left[place] ^ right[at]
             new = chosen and reduce(chosen, echelon(found))

@@ -158,9 +158,8 @@ class Information:
     def enumerated(self, p: Parameters, draws: Draws) -> jax.Array:
         """Return -log of the mean of q(g w) / q(w) over all group elements."""
         own = self.family.log_density(p, draws)
-        log_ratios = jax.lax.map(
-            lambda element: self._moved(p, element, draws) - own, self.layout.elements()
-        )
+        elements = self.layout.elements()
+        log_ratios = jax.lax.map(lambda element: self._moved(p, element, draws) - own, elements)
         return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
 
     def _sampled(

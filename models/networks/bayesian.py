@@ -153,9 +153,8 @@ class BayesianNetwork(Brief):
         """
         weights: dict[str, jax.Array] = {}
         layers = self.network.layers
-        scales = zip(
-            self.prior.weight_scales(len(layers)), self.prior.bias_scales(len(layers)), strict=True
-        )
+        depth = len(layers)
+        scales = zip(self.prior.weight_scales(depth), self.prior.bias_scales(depth), strict=True)
         for layer, (weight_scale, bias_scale) in zip(layers, scales, strict=True):
             if layer.weight:
                 prior = self.parametrisation.weight_prior(layer, weight_scale)
