@@ -72,7 +72,7 @@ def recorded_density(view: View, *, trusted: bool = False) -> DensityAtDraws | N
 
     if not stan_program_of(view.tree.attrs):
         return None
-    from onebasin.inference.runs.recorded import RecordedProgram
+    from onebasin.inference.prediction.models import RecordedProgram
 
     return RecordedProgram(view, trusted)
 
@@ -162,8 +162,8 @@ def variables(words: Sequence[str] | None, view: View) -> list[str] | None:
 
 
 def symmetry(words: Sequence[str] | None) -> Symmetry:
-    """Read the blocks of `--exchangeable`; see `models.symmetry.words` for the syntax."""
-    from onebasin.models.symmetry.words import read as block_of
+    """Read the blocks of `--exchangeable`; see `models.symmetry.blocks` for the syntax."""
+    from onebasin.models.symmetry.blocks import read as block_of
 
     try:
         return tuple(block_of(word) for word in words or ())
@@ -185,15 +185,15 @@ def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
 
 def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
     """Return the blocks as they apply to these shapes, and show a notice if they differ from the declaration."""
-    from onebasin.models.symmetry import words
+    from onebasin.models.symmetry.blocks import as_meant, spell
 
-    meant = tuple(words.as_meant(block, shapes) for block in symmetry)
+    meant = tuple(as_meant(block, shapes) for block in symmetry)
     for block, found in zip(symmetry, meant, strict=True):
         if found != block and not found.axes and any(shapes[name] for name in block.axes):
             lengths = " and ".join(str(shapes[n][0] if shapes[n] else 1) for n in block.axes)
             notice(
-                f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries and so change "
-                f"sign as a whole, which is also written {words.spell(found)}"
+                f"--exchangeable {spell(block)}: {', '.join(block.axes)} have {lengths} entries and so change "
+                f"sign as a whole, which is also written {spell(found)}"
             )
     return meant
 

@@ -12,7 +12,7 @@ from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
 from onebasin.base.settings import descriptions
 from onebasin.inference.contracts.method import ENGINES, Method, named, takes
-from onebasin.inference.methods import FUNCTIONS, METHODS, WORDS, method_named
+from onebasin.inference.infer import FUNCTIONS, METHODS, WORDS, method_named
 
 from .options import described, keyword
 

@@ -126,7 +126,7 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
 
     The help shows the options of the named method; if none is named, it shows the most used options of NUTS.
     """
-    from onebasin.inference.methods import WORDS
+    from onebasin.inference.infer import WORDS
 
     from .methods import OFFERED, setting_options
 

@@ -15,8 +15,7 @@ from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from .numpyro_target import Site, stated_by
-from .symmetry.blocks import Symmetry
-from .symmetry.words import as_symmetry
+from .symmetry.blocks import Symmetry, as_symmetry
 from .target import Target
 
 SUPPORTS = {

@@ -204,10 +204,8 @@ def diabetes() -> Dataset:
     """
     from sklearn.datasets import load_diabetes
 
-    bunch, source = (
-        load_diabetes(scaled=False),
-        "Diabetes (Efron et al. 2004) from scikit-learn, as measured",
-    )
+    bunch = load_diabetes(scaled=False)
+    source = "Diabetes (Efron et al. 2004) from scikit-learn, as measured"
     features = " ".join(bunch.feature_names)
     return _regression("diabetes", bunch.data, bunch.target, features, "progression", source)
 

@@ -31,8 +31,7 @@ from onebasin.base.errors import (
 from onebasin.base.precision import precision
 from onebasin.base.text import read_json_file
 
-from .symmetry.blocks import Symmetry
-from .symmetry.words import as_symmetry
+from .symmetry.blocks import Symmetry, as_symmetry
 from .target import Target
 
 

@@ -116,11 +116,7 @@ def definition_of(
     )
     # Names of the variables' axes, and the labels of those axes.
     own = {*sites, *names, *seen}
-    dims = {
-        name: tuple(axes)
-        for name, axes in model.named_vars_to_dims.items()
-        if name in own and all(axes)
-    }
+    dims = {n: tuple(a) for n, a in model.named_vars_to_dims.items() if n in own and all(a)}
     used = {axis for axes in dims.values() for axis in axes}
     labels = model.coords.items()
     coords = {axis: list(given) for axis, given in labels if axis in used and given is not None}
@@ -139,9 +135,7 @@ def _constraint(model: Any, variable: Any, transform: Any) -> Any:
         return getattr(constraints, _SUPPORTS[kind])
     if kind == "ZeroSumTransform":
         count = len(transform.zerosum_axes)
-        last = {*range(-count, 0)} == {
-            axis - variable.ndim * (axis >= 0) for axis in transform.zerosum_axes
-        }
+        last = {*range(-count, 0)} == {a - variable.ndim * (a >= 0) for a in transform.zerosum_axes}
         return constraints.zero_sum(count) if last else None
     if kind not in ("Interval", "IntervalTransform"):
         return None

@@ -12,8 +12,7 @@ from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.text import dotted
 
-from .symmetry.blocks import Symmetry, check_blocks
-from .symmetry.group import in_words
+from .symmetry.blocks import Symmetry, check_blocks, in_words
 
 _ENGINES = {"numpyro": "NumPyro", "stan": "Stan"}
 
@@ -80,10 +79,8 @@ class Target(Shown):
                     f"`coords` must give the axis {axis} a list of distinct labels, one per position."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
-        for part, named in (
-            ("dims", {n: dotted(axes) for n, axes in self.dims.items()}),
-            ("coords", self.coords),
-        ):
+        dims = {n: dotted(axes) for n, axes in self.dims.items()}
+        for part, named in (("dims", dims), ("coords", self.coords)):
             object.__setattr__(self, part, dotted(named))
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):

@@ -15,9 +15,8 @@ from .base.errors import ArgumentError, InferenceError
 from .base.extras import lacks
 from .inference.contracts.method import Method
 from .models.networks.architecture import Network
-from .models.networks.bayesian import BayesianNetwork
+from .models.networks.bayesian import BayesianNetwork, mean_and_sd, predict
 from .models.networks.likelihood import Categorical, Gaussian
-from .models.networks.prediction import mean_and_sd, predict
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin

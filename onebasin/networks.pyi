@@ -11,11 +11,11 @@ from .inference.training.ensemble import ensemble as ensemble
 from .models.load_data import load_data as load_data
 from .models.networks.architecture import Network as Network
 from .models.networks.bayesian import BayesianNetwork as BayesianNetwork
+from .models.networks.bayesian import predict as predict
+from .models.networks.bayesian import predict_with_noise as predict_with_noise
 from .models.networks.likelihood import Categorical as Categorical
 from .models.networks.likelihood import Gaussian as Gaussian
 from .models.networks.parametrisation import NormalPrior as NormalPrior
 from .models.networks.parametrisation import Parametrisation as Parametrisation
-from .models.networks.prediction import predict as predict
-from .models.networks.prediction import predict_with_noise as predict_with_noise
 from .models.symmetry.blocks import AxisPart as AxisPart
 from .models.symmetry.blocks import Rescalable as Rescalable

@@ -274,7 +274,7 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
         else:
             raise ArgumentError(
                 f"`{argument}` has the group `posterior`, so each entry must be a group of arrays, but {group} is "
-                f"not. Convert {group} to a group."
+                f"not. Convert {group!r} to a group."
             )
     return xr.DataTree.from_dict(groups)
 

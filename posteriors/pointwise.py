@@ -127,7 +127,7 @@ def network_groups(
     The result is None if the limit in megabytes leaves too few draws. Large results go to a file in `folder`, if it is
     given.
     """
-    from onebasin.models.networks.prediction import mean_and_sd, predict
+    from onebasin.models.networks.bayesian import mean_and_sd, predict
 
     names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
     chains, num_draws = np.shape(draws[names[0]])[:2]

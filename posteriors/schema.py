@@ -223,7 +223,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
     except (json.JSONDecodeError, ValidationError) as error:
         fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "has a wrong type"
         raise ArgumentError(
-            f"The attribute `{name}` of `posterior` {fault} ({str(text)[:60]}). Delete the attribute, or use the "
+            f"The attribute `{name}` of `posterior` {fault} ({str(text)[:60]!r}). Delete the attribute, or use the "
             "original posterior."
         ) from error
     return made if kind else value

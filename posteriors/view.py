@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float
 
 from onebasin.base.checks import check_paths
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import as_symmetry
 
 from . import schema
 from .draws import (

@@ -26,8 +26,7 @@ from onebasin.base.errors import (
     StanProgramError,
     nearby,
 )
-from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import Symmetry, as_symmetry
 from onebasin.models.target import Target
 
 from .data import check_finite, read_data

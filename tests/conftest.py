@@ -134,7 +134,7 @@ def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         from onebasin.inference.runs import run as run_module
 
         monkeypatch.setattr(
-            run_module, "found_in", lambda target, **how: run_module.SearchedSymmetry(target)
+            run_module, "found_in", lambda target, **how: run_module.SymmetryTrial(target)
         )
 
 

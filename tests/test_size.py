@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_535,
-    "models": 7_844,
+    "models": 7_729,
     "posteriors": 4_090,
     "stan": 3_975,
     "analysis": 20_760,

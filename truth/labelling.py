@@ -26,11 +26,18 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.runs.posterior import build, origin_of
 from onebasin.models import Symmetry, Target
-from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes, variables_of
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Group,
+    as_symmetry,
+    axes_of,
+    discrete,
+    equal_modes,
+    spell,
+    variables_of,
+)
 from onebasin.models.symmetry.closest import canonical, ordered_by, plain_view
 from onebasin.models.symmetry.elements import Permuted, Swapped
-from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import View
@@ -185,7 +192,7 @@ def one_copy(
         "rule": f"Every draw of {sampled.name} is replaced by the one of its equal copies in which "
         f"{' and '.join(increasing)} increases.",
         "of": sampled.name,
-        "symmetry": [words.spell(block) for block in symmetry],
+        "symmetry": [spell(block) for block in symmetry],
         "increasing": increasing,
         "share_moved": round(float(np.any(unlike, axis=0).mean()), 5),
         "log_copies": float(log_copies),
@@ -226,7 +233,7 @@ def aligned_quantity(
     >>> bool(np.ptp(aligned(values, None)["mu"], axis=0).max() < 0.5)
     True
     """
-    known = equal_modes(words.as_symmetry(symmetry))
+    known = equal_modes(as_symmetry(symmetry))
     moved = variables_of(known)
 
     def quantity(values: Mapping[str, np.ndarray], data: object) -> Arrays:

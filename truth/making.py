@@ -36,8 +36,7 @@ from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.run_log import notice
 from onebasin.base.text import json_safe
 from onebasin.inference.runs.posterior import machine, versions
-from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.symmetry.blocks import spell, to_json
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.references import FOLDER, names
@@ -228,7 +227,7 @@ def make(
         "checks_made": made["parameters"],
         "checks_of_invariants": made["invariants"],
         "symmetry": json.loads(to_json(symmetry)),
-        "symmetry_in_words": [words.spell(block) for block in symmetry],
+        "symmetry_in_words": [spell(block) for block in symmetry],
         "symmetry_described": [block.describe() for block in symmetry],
         "labelling": labelling.to_json() if symmetry and labelling else None,
         "quotient": quotient,

@@ -42,15 +42,16 @@ from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.base.files.netcdf import PIECE, is_in_file
 from onebasin.models.symmetry.blocks import (
     Block,
+    Group,
     Rotation,
     Symmetry,
     axes_of,
     blocks_of,
+    in_words,
     to_json,
     variables_of,
 )
 from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
-from onebasin.models.symmetry.group import Group, in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import Room, close_with, with_axes_of

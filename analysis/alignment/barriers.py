@@ -24,9 +24,8 @@ from onebasin.base.card import Card, Shown, Words, number
 from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
-from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
+from onebasin.models.symmetry.blocks import Exchangeable, Group, Symmetry, blocks_of
 from onebasin.models.symmetry.elements import Element, permuted_parts
-from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve

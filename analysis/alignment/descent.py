@@ -38,9 +38,8 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Group, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, differ, on_arrays
-from onebasin.models.symmetry.group import Group
 
 from .alignment import (
     AlignmentReference,

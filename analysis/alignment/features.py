@@ -33,6 +33,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import (
     Block,
     Exchangeable,
+    Group,
     Rescalable,
     Rotation,
     Symmetry,
@@ -51,7 +52,6 @@ from onebasin.models.symmetry.elements import (
     in_order,
     on_arrays,
 )
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.models.symmetry.rotation import (
     Loadings,

@@ -23,6 +23,7 @@ from jaxtyping import Float, Num
 
 from onebasin.models.symmetry.blocks import (
     Block,
+    Group,
     Rotation,
     Symmetry,
     axes_of,
@@ -31,7 +32,6 @@ from onebasin.models.symmetry.blocks import (
     variables_of,
 )
 from onebasin.models.symmetry.elements import Element, labels_of
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view

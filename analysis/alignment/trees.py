@@ -18,10 +18,8 @@ import numpy as np
 from onebasin.base.card import Card, Words, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
-from onebasin.models.symmetry.blocks import Symmetry, variables_of
+from onebasin.models.symmetry.blocks import Group, Symmetry, as_symmetry, variables_of
 from onebasin.models.symmetry.elements import module_of, on_arrays, permuted_parts
-from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.words import as_symmetry
 
 from .alignment import Alignment
 from .draws import count_transpositions

@@ -19,8 +19,7 @@ import pandas as pd
 
 from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.words import spell, spelt_options
+from onebasin.models.symmetry.blocks import Symmetry, spell, spelt_options
 from onebasin.posteriors import references, schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view

@@ -13,7 +13,7 @@ import pandas as pd
 from onebasin.base.card import Card, Shown, Words, in_brief, number
 from onebasin.base.table import Table
 from onebasin.base.text import json_safe
-from onebasin.models.symmetry.words import spelt_options
+from onebasin.models.symmetry.blocks import spelt_options
 
 from .comparable import CommonFrame
 from .distances import MIN_DRAWS, SHIFT, MomentComparison

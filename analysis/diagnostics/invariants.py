@@ -256,7 +256,7 @@ def chosen_inputs(count: int) -> np.ndarray:
 
 
 def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
-    from onebasin.models.networks.prediction import predict, predict_with_noise
+    from onebasin.models.networks.bayesian import predict, predict_with_noise
 
     x, model = view.x, view.network
     assert x is not None

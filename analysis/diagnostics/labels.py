@@ -21,16 +21,18 @@ import pandas as pd
 from onebasin.models.symmetry.blocks import (
     Block,
     Exchangeable,
+    Group,
     Rotation,
     Symmetry,
     axes_of,
     blocks_of,
     equal_modes,
+    in_shell,
+    spell,
+    spelt_options,
     variables_of,
 )
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
-from onebasin.models.symmetry.words import in_shell, spell, spelt_options
 from onebasin.posteriors.draws import Draws, event_shapes
 from onebasin.posteriors.view import Posterior, as_view
 

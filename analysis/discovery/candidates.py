@@ -25,9 +25,8 @@ import numpy as np
 from jaxtyping import Float, Int, Num
 from scipy.sparse.csgraph import connected_components
 
-from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip, Rotation
+from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip, Rotation, spell
 from onebasin.models.symmetry.exchangeable import Member
-from onebasin.models.symmetry.words import spell
 from onebasin.posteriors.view import View
 
 from ..summaries.sampler import mean_errors

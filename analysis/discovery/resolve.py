@@ -22,11 +22,17 @@ from jaxtyping import Bool
 
 from onebasin.base.card import in_brief
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes, to_json, variables_of
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Group,
+    Symmetry,
+    equal_modes,
+    spell,
+    to_json,
+    variables_of,
+)
 from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED, changes
-from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.words import spell
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view

@@ -42,8 +42,7 @@ from onebasin.base.checks import (
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, settings
 from onebasin.models.networks.architecture import Network
-from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.prediction import all_heads
+from onebasin.models.networks.bayesian import BayesianNetwork, all_heads
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import Posterior, View, as_view

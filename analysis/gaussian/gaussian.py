@@ -28,8 +28,7 @@ from onebasin.base.card import Card, FactList, Part, Shown, Words, number
 from onebasin.base.checks import check_count, check_seed, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
-from onebasin.models.symmetry.blocks import equal_modes
-from onebasin.models.symmetry.group import in_words
+from onebasin.models.symmetry.blocks import equal_modes, in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit, network_groups

@@ -180,7 +180,7 @@ def draw_regression(
 
     Return the mean over draws without noise, and the draws with noise.
     """
-    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
+    from onebasin.models.networks.bayesian import predict_with_noise  # It loads JAX.
 
     assert view.network is not None
     draws = few_draws(view)
@@ -248,7 +248,7 @@ def plot_uncertainty(
     --------
     >>> figure = ob.plot.uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
     """
-    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
+    from onebasin.models.networks.bayesian import predict_with_noise  # It loads JAX.
 
     check_count("columns", columns)
     views = views_of(posteriors)

@@ -363,7 +363,7 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
 
 def _reliability(views: Mapping[str, View], points: Points) -> Picture:
     """Plot accuracy against confidence, with 95 % intervals and the line of equality, one panel per posterior."""
-    from onebasin.models.networks.prediction import predict  # Imported late, because it loads JAX.
+    from onebasin.models.networks.bayesian import predict  # Imported late, because it loads JAX.
 
     labels = _observed(points)
     figure, panels = _squares(

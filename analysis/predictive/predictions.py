@@ -119,7 +119,7 @@ def predict_points(
     model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
 ) -> Predicted:
     """Predict at the points, and score the predictions if `y` is known."""
-    from onebasin.models.networks.prediction import mean_and_sd
+    from onebasin.models.networks.bayesian import mean_and_sd
 
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}
@@ -159,7 +159,7 @@ def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> di
 
 
 def _classes(model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points) -> Predicted:
-    from onebasin.models.networks.prediction import predict
+    from onebasin.models.networks.bayesian import predict
 
     logs, spreads, information, single = [], [], [], []
     for rows in _blocks(model, draws, points):
@@ -235,7 +235,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     >>> list(table.index), "rhat" in table
     (['f[0,0]', 'f[1,0]', 'f[2,0]'], True)
     """
-    from onebasin.models.networks.prediction import predict, predict_with_noise
+    from onebasin.models.networks.bayesian import predict, predict_with_noise
 
     view = as_view(posterior)
     model = network_of(

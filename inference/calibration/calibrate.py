@@ -1,20 +1,16 @@
 """Simulation-based calibration: simulate from the prior, infer, and rank the true values among the draws.
 
-One compiled program infers many simulations by NUTS or static HMC. The data are an argument of the program; chains and
-simulations advance in parallel. Kernels, starting values, adaptation and random keys are those of `nuts` and `hmc`. Up
-to rounding, a simulation therefore has the same draws as a separate run of the method with its data and seed.
+One compiled program infers many simulations by NUTS or static HMC (`compiled`); other methods infer them one by one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -32,25 +28,18 @@ from onebasin.base.files.writing import locked
 from onebasin.base.precision import precision
 from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
-from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
 
-from ..contracts.density import Values
 from ..contracts.method import Method, chosen, density_by, engine_for, engine_named
-from ..density.network import NetworkDensity, numpyro_density_of
-from ..density.numpyro import NumpyroDensity, site_terms
-from ..mcmc.numpyro import bounded, kernel_of
-from ..mcmc.nuts import Hmc, Nuts
-from ..mcmc.starts import chain_starts
-from ..methods import METHODS, WORDS, method_named
+from ..infer import METHODS, WORDS, method_named
 from ..runs import checkpoint
 from ..runs.checkpoint import fingerprint
 from ..runs.run import run
+from .compiled import AT_ONCE, Densities, Infer, compiled_densities, together
 from .family import (
     LOG_LIKELIHOOD,
     LP,
-    Data,
     Family,
     LogDensities,
     Looking,
@@ -68,8 +57,6 @@ from .result import Calibration
 Arrays = dict[str, np.ndarray]
 MEASURES = Ranked._fields  # Names of the numbers saved for each true value.
 
-Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
-Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
 Own = Callable[[Target, int], xr.DataTree]
 """A method supplied by the user: a function that maps a target and a seed to a posterior."""
 
@@ -383,10 +370,8 @@ def way_of(family: Family, method: Method | Own, engine: str | None, like: Targe
         return Way(name, engine, None, _one_by_one(family, users), densities, ONE_BY_ONE)
     engine = chosen(like, type(method), engine)[0]
     densities = _densities(family, engine)
-    compiled_infer = together(family, method) if engine == "numpyro" else None
-    if compiled_infer is not None:
-        at_once = AT_ONCE
-        return Way(method.word, engine, method, compiled_infer, densities, at_once, together=True)
+    if engine == "numpyro" and (infer := together(family, method)) is not None:
+        return Way(method.word, engine, method, infer, densities, AT_ONCE, together=True)
 
     def own(target: Target, seed: int) -> xr.DataTree:
         how: dict[str, Any] = dict.fromkeys(("symmetry", "check_symmetry", "progress"), False)
@@ -397,6 +382,7 @@ def way_of(family: Family, method: Method | Own, engine: str | None, like: Targe
     return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
 
 
+POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.
 ONE_BY_ONE = 5
 """Number of simulations per saved file if simulations are inferred one by one."""
 
@@ -418,7 +404,7 @@ def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> In
 def _densities(family: Family, engine: str) -> Densities:
     """Return the function that evaluates points: a compiled model for all simulations, or the engine for each one."""
     if family.model is not None:
-        return CompiledDensities(family)
+        return compiled_densities(family)
     by = engine_named(engine).name
 
     def one(simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
@@ -433,128 +419,4 @@ def _densities(family: Family, engine: str) -> Densities:
                 likelihood = each.reshape(len(each), -1).sum(axis=1)
         return found if likelihood is None else {LOG_LIKELIHOOD: likelihood, **found}
 
-    return lambda simulations, points: [
-        one(*each) for each in zip(simulations, points, strict=True)
-    ]
-
-
-POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.
-
-
-AT_ONCE = 25  # Number of simulations per call.
-
-
-def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
-    """Return the log density for data traced by JAX; `like` is the target of another simulation's data."""
-    assert family.model is not None, "asked before"
-    density = numpyro_density_of(replace(like, numpyro_model=family.model(data)))
-    if isinstance(density, NetworkDensity):
-        return replace(density, observed=(jnp.asarray(density.target.x), jnp.asarray(data["y"])))
-    return density
-
-
-class CompiledChains:
-    """A compiled program that draws the chains of many simulations, built from the first simulation."""
-
-    def __init__(self, family: Family, settings: Nuts | Hmc) -> None:
-        self.family, self.settings = family, settings
-        self._draw: Any = None
-
-    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
-        """Draw chains of each simulation."""
-        data = stacked([simulation.data for simulation in simulations])
-        seeds = np.array([simulation.seed for simulation in simulations], np.int64)
-        with precision(self.settings.dtype):
-            if self._draw is None:
-                like = target_of(self.family, simulations[0])
-                self._draw = jax.jit(jax.vmap(partial(_hmc, self.family, like, self.settings)))
-            draws, diverging = self._draw(data, seeds)
-        counts = np.asarray(diverging).sum(axis=(1, 2))
-        values = {name: np.asarray(each, np.float64) for name, each in draws.items()}
-        return [
-            SimulationDraws({n: v[i] for n, v in values.items()}, divergences=int(count))
-            for i, count in enumerate(counts)
-        ]
-
-
-def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
-    """Stack the data of simulations along a leading axis."""
-    first = {name: np.shape(value) for name, value in data[0].items()}
-    for each in data:
-        shapes = {name: np.shape(value) for name, value in each.items()}
-        if shapes != first:
-            raise ArgumentError(
-                "A family with a `model` must always simulate data with the same shapes, but `simulate` returned "
-                f"data with the shapes {first} and then {shapes}. Omit `model`, or always simulate data with the "
-                "same shapes."
-            )
-    return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
-
-
-def _hmc(
-    family: Family,
-    like: Target,
-    settings: Nuts | Hmc,
-    data: Mapping[str, jax.Array],
-    seed: jax.Array,
-) -> tuple[Values, jax.Array]:
-    """Return the draws (chain, draw, ...) of one simulation and a mask of its divergent transitions (chain, draw)."""
-    density = traced(family, like, data)
-    kernel = kernel_of(density, settings)
-
-    def moved(state: Any) -> Any:
-        return kernel.sample(bounded(settings, state), (), {})
-
-    def chain(key: jax.Array, start: Values) -> tuple[Values, jax.Array]:
-        state = kernel.init(key, settings.warmup, start, (), {})
-        state = jax.lax.fori_loop(0, settings.warmup, lambda _, s: moved(s), state)
-
-        def draw(state: Any, _: None) -> tuple[Any, tuple]:
-            state = moved(state)
-            return state, (state.z, state.diverging)
-
-        z, diverging = jax.lax.scan(draw, state, None, settings.draws)[1]
-        return jax.vmap(density.quantities)(z), diverging
-
-    starts = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
-    return jax.vmap(chain)(keys_for(Purpose.CHAIN, seed, settings.chains), starts)
-
-
-class CompiledDensities:
-    """Log densities at points of many simulations, computed by one compiled program per shape of the points."""
-
-    def __init__(self, family: Family):
-        self._family, self._compiled = family, jax.jit(jax.vmap(self._at))
-
-    def __call__(
-        self, simulations: Sequence[Simulation], points: Sequence[Mapping[str, Any]]
-    ) -> list[LogDensities]:
-        """Return the log densities at points (point, ...) of each simulation."""
-        data = stacked([simulation.data for simulation in simulations])
-        values = {n: np.stack([p[n] for p in points]) for n in simulations[0].parameters}
-        with precision("float64"):
-            likelihood, prior = self._compiled(data, values)
-            both = np.asarray(likelihood), np.asarray(likelihood + prior)
-        return [{LOG_LIKELIHOOD: a, LP: b} for a, b in zip(*both, strict=True)]
-
-    def _at(
-        self, data: Mapping[str, jax.Array], values: Mapping[str, jax.Array]
-    ) -> tuple[jax.Array, jax.Array]:
-        assert self._family.model is not None, "asked before"
-        model = self._family.model(data)
-
-        def one(point: Values) -> tuple[jax.Array, jax.Array]:
-            zero = jnp.zeros(())
-            return (
-                sum(site_terms(model, point, observed=True), zero),
-                sum(site_terms(model, point, observed=False), zero),
-            )
-
-        return jax.vmap(one)(dict(values))
-
-
-def together(family: Family, method: Method) -> CompiledChains | None:
-    """Return a compiled program for all simulations, or None if the family or the method does not support one."""
-    if not isinstance(method, Nuts | Hmc) or method.init != "random" or method.thin != 1:
-        return None
-    return None if family.model is None else CompiledChains(family, method)
+    return lambda simulations, points: list(map(one, simulations, points))

@@ -213,25 +213,27 @@ class Family:
         >>> parameters["W1"].shape, data["y"].shape
         ((1, 2), (10, 1))
         """
+        import jax
+        import jax.numpy as jnp
+
         x = check_inputs(x, model.network.in_dim)
+        places = np.unique(np.linspace(0, len(x) - 1, PREDICTED).astype(int))
 
         def stated(data: Data) -> Stated:
-            import jax.numpy as jnp
-
             return partial(model.numpyro_model, jnp.asarray(x), jnp.asarray(data["y"]))
 
-        def unobserved() -> None:
-            import jax.numpy as jnp
+        def outputs(values: Values, data: Data) -> np.ndarray:
+            with precision("float64"):
+                weights = {name: values[name] for name in model.network.shapes}
+                found = jax.vmap(lambda w: model.network.apply(w, jnp.asarray(x[places])))(weights)
+            return np.asarray(found).reshape(len(found), -1)
 
-            model.numpyro_model(jnp.asarray(x))
-
-        places = np.unique(np.linspace(0, len(x) - 1, PREDICTED).astype(int))
         return cls(
             name,
-            _PriorPredictive(unobserved, {"y": "y"}),
+            _PriorPredictive(lambda: model.numpyro_model(jnp.asarray(x)), {"y": "y"}),
             lambda data: model.condition(x, data["y"], name=name),
             model=stated,
-            quantities={"prediction": partial(_outputs, model, x[places])},
+            quantities={"prediction": outputs},
         )
 
     @classmethod
@@ -392,17 +394,6 @@ class _PriorPredictive:
                 )
         data = {argument: drawn[site] for argument, site in self._observed.items()}
         return {n: v for n, v in drawn.items() if n not in self._observed.values()}, data
-
-
-def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) -> np.ndarray:
-    """Return a network's outputs (point, input and output) at some inputs."""
-    import jax
-    import jax.numpy as jnp
-
-    with precision("float64"):
-        weights = {name: values[name] for name in model.network.shapes}
-        outputs = jax.vmap(lambda w: model.network.apply(w, jnp.asarray(x)))(weights)
-    return np.asarray(outputs).reshape(len(outputs), -1)
 
 
 MOST_ENTRIES = 6  # Maximum number of entries of a variable that are test quantities.

@@ -1,6 +1,6 @@
 """Methods of inference (frozen settings with a name, requirements and engines) and the choice of an engine.
 
-To add a method, write a subclass of `Method` in its own file and a line in `methods.FUNCTIONS`, which the command
+To add a method, write a subclass of `Method` in its own file and a line in `infer.FUNCTIONS`, which the command
 line, calibration and the documentation read. Its `run` turns a `Job` into a `Found`. A function of the same name, such
 as `nuts`, takes and documents the fields of the method and the arguments of `infer`.
 """
@@ -35,21 +35,17 @@ class Method:
 
     name: ClassVar[str]  # Name in `infer`, the command line and `calibrate`.
     engines: ClassVar[Mapping[str, str]] = {}  # implementation on each engine, ``module:attribute``
-    needs: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # "network", "symmetry" or both; a needed symmetry is always checked.
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """Requirements: "network", "symmetry" or both. A needed symmetry is always checked."""
     resumes: ClassVar[bool] = False  # Accepts a `checkpoint`.
     takes_start: ClassVar[bool] = False  # Accepts initial values.
     takes_adaptation: ClassVar[bool] = False  # Accepts step sizes and metrics from an earlier run.
-    takes_client: ClassVar[bool] = (
-        False  # Divides its work among workers; otherwise one worker does all of it.
-    )
-    correlated: ClassVar[bool] = (
-        False  # True for chains, whose draws are autocorrelated; False for the independent draws of a fit
-    )
-    gives_posterior: ClassVar[bool] = (
-        True  # Draws approximate the posterior; False for point estimates.
-    )
+    takes_client: ClassVar[bool] = False
+    """Divides its work among workers; otherwise one worker does all of it."""
+    correlated: ClassVar[bool] = False
+    """True for chains, whose draws are autocorrelated; False for the independent draws of a fit."""
+    gives_posterior: ClassVar[bool] = True
+    """Draws approximate the posterior; False for point estimates."""
     by_jax: ClassVar[bool] = False  # JAX evaluates either definition; it prefers NumPyro's.
     stan_by_jax: ClassVar[bool] = False  # The NumPyro engine also accepts a Stan program.
     apart: ClassVar[tuple[str, ...]] = ()  # Fields that a posterior records as separate attributes.
@@ -127,9 +123,8 @@ class Found:
     draws: Mapping[str, Values]  # Variable name to array (chain, draw, ...), in memory or on disk.
     stats: Mapping[str, Values]  # Statistic name to array (chain, draw), in memory or on disk.
     attributes: Mapping[str, Any] = field(default_factory=dict)  # attributes specific to the method
-    groups: Mapping[str, xr.Dataset] = field(
-        default_factory=dict
-    )  # `variational`, `modes`, `training`.
+    groups: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    """`variational`, `modes`, `training`."""
     filed: xr.DataTree | None = None  # Owner of arrays on disk; closed with the posterior.
     folder: Path | None = None  # Folder for more arrays on disk.
     proposals: Any = None  # Density and Gaussian proposals for importance weights.
@@ -184,9 +179,8 @@ class Engine:
     name: str
     takes: tuple[str, ...]  # Definitions of a target that it can run, in order of preference.
     density: str = ""  # Class of its log density over values, ``module:attribute``.
-    methods: Mapping[str, str] = field(
-        default_factory=dict
-    )  # Methods that only this engine implements.
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """Methods that only this engine implements."""
     package: str = ""  # Optional package that it needs; its version is recorded with each run.
 
 
@@ -210,9 +204,7 @@ NUTPIE = Engine(
 )
 """The sampler of the package nutpie; it runs either definition."""
 
-ENGINES: Mapping[str, Engine] = {
-    engine.name: engine for engine in (NUMPYRO, STANLI, CMDSTAN, NUTPIE)
-}
+ENGINES: Mapping[str, Engine] = {e.name: e for e in (NUMPYRO, STANLI, CMDSTAN, NUTPIE)}
 """All engines by name. A new engine needs a line here."""
 
 LIBRARIES = (STANLI.name, CMDSTAN.name)  # Engines whose libraries evaluate Stan programs.

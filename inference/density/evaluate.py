@@ -93,9 +93,7 @@ def log_density(
         if isinstance(points, xr.Dataset):
             shape = {dim: points.sizes[dim] for dim in schema.SAMPLE_DIMS}
             arrays = {n: points[n].transpose(*schema.SAMPLE_DIMS, ...) for n in names}
-            values = {
-                n: a.values.astype(np.float64).reshape(-1, *a.shape[2:]) for n, a in arrays.items()
-            }
+            values = {n: np.float64(a.values).reshape(-1, *a.shape[2:]) for n, a in arrays.items()}
         else:
             values = {n: np.asarray(points[n], dtype=np.float64)[None] for n in names}
         found = np.asarray(density.log_density(values), dtype=np.float64)

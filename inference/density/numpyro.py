@@ -68,9 +68,8 @@ class _Dotted(Messenger):
         """Rename the site."""
         if msg["type"] == "control_flow":  # Its functions run outside these handlers.
             own = (callable(a) and jax.tree_util.all_leaves([a]) for a in msg["args"])
-            msg["args"] = tuple(
-                _Dotted(a) if f else a for a, f in zip(msg["args"], own, strict=True)
-            )
+            pairs = zip(msg["args"], own, strict=True)
+            msg["args"] = tuple(_Dotted(a) if f else a for a, f in pairs)
         if isinstance(name := msg.get("name"), str):
             msg["name"] = dotted(name)
             if self.given.setdefault(msg["name"], name) != name:
@@ -143,9 +142,8 @@ def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
 def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
     """Return whether `obs_mask` made this variable for the missing values of a site."""
     own = name.removesuffix("_unobserved")
-    return (
-        own != name and own in sites and is_observation(sites.get(f"{own}_observed", {"type": ""}))
-    )
+    seen = sites.get(f"{own}_observed", {"type": ""})
+    return own != name and own in sites and is_observation(seen)
 
 
 class _Keys(Messenger):
@@ -198,9 +196,8 @@ class NumpyroDensity(Coordinates):
     target: Target
     model: Callable[[], None]  # The target's model, with everything fixed except its variables.
     charts: dict[str, Chart]  # Chart of each variable.
-    replayed: (
-        bool  # whether values need a run of the model: for derived quantities or dependent supports
-    )
+    replayed: bool
+    """True if values need a run of the model: for derived quantities or dependent supports."""
 
     @classmethod
     def of(cls, target: Target) -> NumpyroDensity:
@@ -399,8 +396,15 @@ class NumpyroValues:
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         del progress
         self.density = NumpyroDensity.of(target)
+
+        def one(point: Values) -> tuple[jax.Array, Values]:
+            density, sites = log_density(self.density.model, (), {}, point)
+            inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
+            derived = {n: s["value"] for n, s in sites.items() if s["type"] == "deterministic"}
+            return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf), derived
+
         # Compile only once per object.
-        self._compiled = jax.jit(jax.vmap(self._one))
+        self._compiled = jax.jit(jax.vmap(one))
         self._constrain = jax.jit(jax.vmap(self.density.constrain))
 
     @property
@@ -461,9 +465,3 @@ class NumpyroValues:
         rows = np.minimum(np.arange(max(count, self._least if count else 0)), count - 1)
         density, derived = self._compiled({n: np.asarray(values[n])[rows] for n in self.names})
         return np.asarray(density)[:count], {n: np.asarray(v)[:count] for n, v in derived.items()}
-
-    def _one(self, point: Values) -> tuple[jax.Array, Values]:
-        density, sites = log_density(self.density.model, (), {}, point)
-        inside = [jnp.all(sites[name]["fn"].support(value)) for name, value in point.items()]
-        derived = {n: s["value"] for n, s in sites.items() if s["type"] == "deterministic"}
-        return jnp.where(jnp.all(jnp.stack(inside)), density, -jnp.inf), derived

@@ -47,10 +47,8 @@ class StanDensity:
                 f"A point violates the constraints of {self.target.name!r}. Check the constraints that the Stan "
                 "program declares."
             )
-        rows = [
-            library.constrain(point, generator=library.generator(seed), **everything)
-            for point in points
-        ]
+        make = library.generator
+        rows = [library.constrain(p, generator=make(seed), **everything) for p in points]
         named = library.unpack(np.stack(rows), **everything)
         return {name: named[name] for name in self.derived}
 

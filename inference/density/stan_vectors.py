@@ -251,9 +251,8 @@ class StanVectors(Coordinates):
                 assert own.simplex is not None, "only simplexes use another chart"
                 value = chart.forward(z)
                 y = own.simplex.inverse(value)
-                corrections.append(
-                    chart.log_jacobian(z, value) - own.simplex.log_jacobian(y, value)
-                )
+                extra = chart.log_jacobian(z, value)
+                corrections.append(extra - own.simplex.log_jacobian(y, value))
                 z = y
             parts.append(jnp.ravel(z))
         order = np.concatenate([own.places.ravel() for own in self.own.values()])

@@ -22,10 +22,9 @@ from onebasin.base.checks import check_count, check_not_negative, check_seed, ch
 from onebasin.base.errors import ArgumentError, InferenceError, StanError
 from onebasin.base.files.netcdf import pieces
 from onebasin.base.precision import precision
-from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Block, Group, Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays
 from onebasin.models.symmetry.evidence import Evidence, changes
-from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
@@ -77,10 +76,8 @@ class Derived:
     def is_random(self, name: str) -> bool:
         """Return whether a quantity differs between seeds."""
         seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
-        return any(
-            not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
-            for seed in seeds
-        )
+        again = (self.density.derived_at(self.points, seed)[name] for seed in seeds)
+        return any(not _same(found, self.values[name]) for found in again)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -124,12 +121,8 @@ def spread_draws(
             low, high = (np.concatenate(each) for each in zip(*reach, strict=True))
             chosen += [int(high.argmax()), int(low.argmin())]
     places = [divmod(row, draws) for row in dict.fromkeys(chosen)]
-    return {
-        name: np.stack([array[place].values for place in places]) for name, array in arrays.items()
-    }
+    return {n: np.stack([a[place].values for place in places]) for n, a in arrays.items()}
 
-
-Values = dict[str, np.ndarray]
 
 ELEMENTS_A_DRAW = 3  # Elements per draw: a single one may leave the asymmetric entries in place.
 TRIES = 20  # Maximum number of random elements tried to find one that moves something.
@@ -340,10 +333,8 @@ def hold(
         found = changes(measure, tiled, np.tile(here, times), there, tolerance)
         if found.real.any():
             what = "density" if block.keeps_density else "likelihood"
-            moving, by = (
-                f"moving {', '.join(block.variables)} as declared",
-                f"{found.largest:.3g} nats",
-            )
+            moving = f"moving {', '.join(block.variables)} as declared"
+            by = f"{found.largest:.3g} nats"
             if np.isinf(found.largest):
                 moving, by = f"{moving} moves points out of the support or", f"{found.largest}"
             change = f"{moving} changes the log {what} by {by} at {at}"
@@ -380,9 +371,7 @@ def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
     return tuple(chosen)
 
 
-def _of_derived(
-    target: Target, block: Block[Any], derived: Derived, part: Part, at: str
-) -> Evidence:
+def _of_derived(target: Target, block: Block, derived: Derived, part: Part, at: str) -> Evidence:
     """Compare derived quantities at moved points with those moved by the block."""
     tried = len(next(iter(derived.points.values())))
     few = on_arrays(part, lambda array: array[:tried])

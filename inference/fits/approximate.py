@@ -13,6 +13,7 @@ References: Giordano, Ingram and Broderick 2024, Black box variational inference
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +47,8 @@ from .gaussian import (
 )
 from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
+Fits = tuple[NormalFit, ...]
+
 AT_ONCE = 60  # Number of evaluations before the current fit whitens the coordinates again.
 ENOUGH = 1e-5  # Minimum gain of the ELBO per iteration, in nats.
 SHRINKS = 12  # Maximum number of halvings of the initial scale to make all log densities finite.
@@ -75,9 +78,8 @@ def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> 
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)
     while not found.converged and used < iterations:
-        again = _Climb(counted, found.loc, found.scale, draws).climb(
-            min(AT_ONCE, iterations - used)
-        )
+        left = min(AT_ONCE, iterations - used)
+        again = _Climb(counted, found.loc, found.scale, draws).climb(left)
         trace = (*found.trace, *again.trace)
         gained, used = again.elbo - found.elbo, used + len(again.trace)
         if again.elbo >= found.elbo:
@@ -218,14 +220,11 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
         )
         draws = counted.quantities(points)
         found = one_chain(draws, stats, group, converged=best.converged)
-    return replace(
-        found, attributes={**found.attributes, **_price(counted)}, proposals=(counted, fits)
-    )
+    attributes = {**found.attributes, **_price(counted)}
+    return replace(found, attributes=attributes, proposals=(counted, fits))
 
 
-def gaussians(
-    job: Job[Any], counted: CountedDensity, s: Dadvi, most: float = math.inf
-) -> tuple[NormalFit, ...]:
+def gaussians(job: Job, counted: CountedDensity, s: Dadvi, most: float = math.inf) -> Fits:
     """Fit Gaussians at distinct optima and sort them by ELBO; stop after `most` gradients."""
     rng = _rng(job, Purpose.FIXED_DRAWS, 0)
     bar = job.bars.add("optima", s.starts)
@@ -280,7 +279,13 @@ def weighted(job: Job[Any], found: Found) -> Found:
             rng = _rng(job, Purpose.IMPORTANCE_WEIGHTS, 0)
             if not asked and counted.size > BENT_SIZE and (note := _dead(counted, fits, rng)):
                 return replace(found, attributes={**found.attributes, schema.WEIGHTS_NOTE: note})
-            fits = found.proposals[1] if found.proposals else _with_other_optima(job, counted, fits)
+            if (
+                not found.proposals
+            ):  # Add Gaussians at optima that the approximation does not cover.
+                with suppress(InferenceError) if fits else nullcontext():
+                    others = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
+                    apart = (o for o in others if all(_apart(o, own) > SAME for own in fits))
+                    fits = (*fits, *apart)
             bar = job.bars.add("weights", ROUNDS)
             result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
             if not np.isfinite(result.lp).any():
@@ -297,9 +302,8 @@ def weighted(job: Job[Any], found: Found) -> Found:
         note = f"No importance weights could be computed: {error}"
         return replace(found, attributes={**found.attributes, schema.WEIGHTS_NOTE: note})
     stats = {"lp": result.lp[rows], "log_q": result.log_q[rows]}
-    group = found.groups.get(schema.VARIATIONAL, xr.Dataset()).drop_vars(
-        schema.LOG_RATIO, errors="ignore"
-    )
+    group = found.groups.get(schema.VARIATIONAL, xr.Dataset())
+    group = group.drop_vars(schema.LOG_RATIO, errors="ignore")
     own = {schema.LOG_RATIO: result.lp - result.log_q, schema.LOG_WEIGHT: result.log_weight}
     group = group.assign({name: (schema.SAMPLE, values) for name, values in own.items()})
     whole = one_chain(draws, stats, group, converged=True)
@@ -319,10 +323,10 @@ def weighted(job: Job[Any], found: Found) -> Found:
     return replace(whole, attributes=attributes, groups=groups)
 
 
-def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
+def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, Fits]:
     """Return the density and an approximation's Gaussians; without Gaussians, one from the moments of its draws."""
     if found.proposals:
-        own: tuple[CountedDensity, tuple[NormalFit, ...]] = found.proposals
+        own: tuple[CountedDensity, Fits] = found.proposals
         return own
     counted = CountedDensity(_density(job))
     density = counted.density
@@ -334,10 +338,7 @@ def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, 
 
 
 def _checked(
-    counted: CountedDensity,
-    fits: tuple[NormalFit, ...],
-    weighted: Weighted,
-    rng: np.random.Generator,
+    counted: CountedDensity, fits: Fits, weighted: Weighted, rng: np.random.Generator
 ) -> tuple[dict[str, np.ndarray], Weighted]:
     """Check weighted draws by short chains. If chains leave the draws, weigh again with proposals in the new region."""
     for number in range(1 + AGAIN):
@@ -353,9 +354,7 @@ def _checked(
     return found.changes, weighted
 
 
-def _dead(
-    counted: CountedDensity, fits: tuple[NormalFit, ...], rng: np.random.Generator
-) -> str | None:
+def _dead(counted: CountedDensity, fits: Fits, rng: np.random.Generator) -> str | None:
     """Return a note if the importance weights of an approximation are useless, else None."""
     if not fits:
         return None
@@ -366,19 +365,6 @@ def _dead(
         f"Importance weights leave {first.worth:.1f} effective draws of {len(first.lp):,} in {counted.size} "
         "coordinates, so the fit was not corrected"
     )
-
-
-def _with_other_optima(
-    job: Job[Any], counted: CountedDensity, own: tuple[NormalFit, ...]
-) -> tuple[NormalFit, ...]:
-    """Add Gaussians on fixed draws at optima that an approximation does not cover."""
-    try:
-        fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
-    except InferenceError:
-        if not own:
-            raise
-        return own
-    return (*own, *(fit for fit in fits if all(_apart(fit, other) > SAME for other in own)))
 
 
 def _density(job: Job[Any]) -> Any:

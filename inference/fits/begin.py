@@ -34,10 +34,8 @@ LARGEST = 60  # Maximum number of coordinates for a fit; with more, weights are 
 STARTS = 8  # Number of starts of the search for optima.
 DEAR = 8_000  # Maximum number of gradients of a fit; chains take ten times as many.
 ROUNDS = 2  # Rounds of weighted draws; a metric and starts need fewer than estimates do.
-GOOD, LOST = (
-    0.7,
-    1.0,
-)  # Largest k-hat of the weights, and of a coordinate's mean or sd, for which a fit is used.
+GOOD, LOST = (0.7, 1.0)
+"""Largest k-hat of the weights, and of a coordinate's mean or sd, for which a fit is used."""
 HEAVY = 0.5  # A larger k-hat of a coordinate's mean or sd calls for shorter steps.
 WORTH = 0.25  # Minimum effective share of the draws, because k-hat may be good by chance.
 ONE = 0.95  # Minimum probability of the main optimum; a metric for several would fit none.
@@ -100,9 +98,8 @@ def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start |
     for number in range(1, TRANSITIONS + 1):
         step = float(np.exp(log_step))
         momentum = rng.standard_normal(starts.shape)
-        settled, gains = transition(
-            counted, settled, whole.scale, momentum, step, _leapfrogs(step), rng
-        )
+        length = _leapfrogs(step)
+        settled, gains = transition(counted, settled, whole.scale, momentum, step, length, rng)
         rejected = max(1e-3, 1 - np.exp(np.minimum(gains, 0)).mean())
         change = 0.5 * np.log((1 - acceptance) / rejected)
         log_step += change * (0.7 if number <= 3 else max(1 / number, 0.1))

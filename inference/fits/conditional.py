@@ -82,18 +82,14 @@ def _strengths(
     even, odd = ((one + other) / 2 - slopes[-1])[there], ((one - other) / 2)[there]
     along = (points @ free)[there]
     odd -= along @ np.linalg.lstsq(along, odd)[0]
-    even, odd = (_clipped(part) for part in (even, odd))
+    for part in (even, odd):  # Shorten long rows, so that outliers have little influence.
+        lengths = np.linalg.norm(part, axis=1, keepdims=True)
+        part *= np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
     rows = bent.root / fit.sds[:, None] @ free
     own = np.linalg.norm(rows, axis=1)
     strengths = np.square(rows @ even.T).mean(axis=1) / np.maximum(own, ALONE) ** 2
     left = float(np.square(even).sum() + np.square(odd).sum())
     return np.where(own < ALONE, 0.0, strengths), left
-
-
-def _clipped(rows: Float[np.ndarray, "pair free"]) -> Float[np.ndarray, "pair free"]:
-    """Shorten rows to at most twice the median length, so that outliers have little influence."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows * np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +99,8 @@ class _Nodes:
     points: Points  # Optima given z, in standard coordinates.
     inverses: Stack  # Inverse curvature of w at the optima.
     slopes: Float[np.ndarray, "node row axis"]  # Derivative of the optimal w with respect to z.
-    evidence: Float[
-        np.ndarray, " node"
-    ]  # log evidence of w given z, in nats; -inf without an optimum
+    evidence: Float[np.ndarray, " node"]
+    """Log evidence of w given z, in nats; -inf without an optimum."""
 
     def plus(self, other: _Nodes) -> _Nodes:
         """Append the nodes of `other`."""
@@ -160,9 +155,8 @@ class BentFit:
             if not (apart < CLOSE).any():
                 chosen.append(number)
         size = self.free.shape[1]
-        return self._proposals(
-            self._settled(standard[chosen], np.tile(np.eye(size), (len(chosen), 1, 1)))
-        )
+        begun = np.tile(np.eye(size), (len(chosen), 1, 1))
+        return self._proposals(self._settled(standard[chosen], begun))
 
     def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
         """Return log densities and their gradients along w."""

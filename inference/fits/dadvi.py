@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, settings
 
 from ..contracts.method import Method
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -38,7 +35,7 @@ class Dadvi(Method):
     weights: bool | None = None
 
 
-@checks_names
+@takes_running
 def dadvi(
     target: Target,
     *,
@@ -49,16 +46,7 @@ def dadvi(
     init_radius: float = 2.0,
     draws: int = 1000,
     weights: bool | None = None,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO on fixed draws.
 

@@ -108,7 +108,10 @@ def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator)
     sums, found = {name: np.zeros(1) for name in every}, {}
     visited: list[Points] = []
     for number in range(1, MOST + 1):
-        here = _moved(counted, here, roots[number % len(roots)], rng)
+        root = roots[number % len(roots)]
+        step = min(STEP, STEP_OF_MANY * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
+        momentum = rng.standard_normal(here.points.shape)
+        here = transition(counted, here, root, momentum, step, LEAPFROGS, rng)[0]
         values = counted.constrain(here.points)
         visited.append(here.points)
         sums = {name: sums[name] + ranks.statistics(values[name]) for name, ranks in every.items()}
@@ -220,9 +223,8 @@ def _change(
         own = strata == number
         mine, each = weights[own], means[:, own]
         centre = np.tensordot(each, mine / mine.sum(), (1, 0))[:, None]
-        found = found + np.tensordot((each - centre) ** 2, mine**2, (1, 0)) * own.sum() / (
-            own.sum() - 1
-        )
+        count = own.sum()
+        found = found + np.tensordot((each - centre) ** 2, mine**2, (1, 0)) * count / (count - 1)
     return np.stack([change, np.sqrt(np.maximum(found, least))])
 
 
@@ -256,12 +258,3 @@ def _exchanged(
     if len(taken):
         heights[taken], slopes[taken] = counted.gradient(points[taken])
     return MovedChains(points, heights, slopes)
-
-
-def _moved(
-    counted: CountedDensity, here: MovedChains, root: Matrix, rng: np.random.Generator
-) -> MovedChains:
-    """Move all chains by one transition with random momenta."""
-    step = min(STEP, STEP_OF_MANY * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
-    momentum = rng.standard_normal(here.points.shape)
-    return transition(counted, here, root, momentum, step, LEAPFROGS, rng)[0]

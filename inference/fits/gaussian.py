@@ -22,6 +22,7 @@ from ..mcmc.optimum import BestOptimum
 Vector = Float[np.ndarray, " param"]
 Matrix = Float[np.ndarray, "param param"]
 Points = Float[np.ndarray, "point param"]
+ByFit = Float[np.ndarray, "fit point"]
 
 LOG_2PI = math.log(2 * math.pi)
 AT_ONCE, MANY = 2**20, 200
@@ -81,17 +82,13 @@ class NormalFit:
         square = (self.standard(points) ** 2).sum(axis=1)
         return -0.5 * (square + len(self.loc) * LOG_2PI) - self.log_determinant
 
-    def t_points(
-        self, count: int, freedom: float, rng: np.random.Generator
-    ) -> Float[np.ndarray, "point param"]:
+    def t_points(self, count: int, freedom: float, rng: np.random.Generator) -> Points:
         """Draw from the multivariate t distribution with this mean and scale."""
         ratio = np.sqrt(freedom / rng.chisquare(freedom, size=count))
         return self.points(rng.standard_normal((count, len(self.loc))) * ratio[:, None])
 
 
-def t_log_densities(
-    proposals: Sequence[tuple[NormalFit, float]], points: Points
-) -> Float[np.ndarray, "fit point"]:
+def t_log_densities(proposals: Sequence[tuple[NormalFit, float]], points: Points) -> ByFit:
     """Return log densities of multivariate t distributions from pairs of a fit and its degrees of freedom."""
     fits = [fit for fit, _ in proposals]
     size, freedom = points.shape[1], np.array([freedom for _, freedom in proposals])[:, None]
@@ -108,8 +105,7 @@ def t_log_densities(
     constant = gammaln((freedom + size) / 2) - gammaln(freedom / 2)
     constant -= size / 2 * np.log(freedom * np.pi)
     constant -= np.array([fit.log_determinant for fit in fits])[:, None]
-    found: Float[np.ndarray, "fit point"]
-    found = constant - (freedom + size) / 2 * np.log1p(squares / freedom)
+    found: ByFit = constant - (freedom + size) / 2 * np.log1p(squares / freedom)
     return found
 
 
@@ -170,9 +166,8 @@ class Peak:
 
     vector: Vector
     height: float  # Log density at the optimum, in nats.
-    root: Float[
-        np.ndarray, ...
-    ]  # Square root of the inverse curvature; above `FULL` coordinates, sds.
+    root: Float[np.ndarray, ...]
+    """Square root of the inverse curvature; above `FULL` coordinates, sds."""
     is_peak: bool  # Whether the curvature is positive and the peak lies within `NEAR`.
 
     @property

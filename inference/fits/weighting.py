@@ -89,9 +89,8 @@ class _Round:
     shares: Float[np.ndarray, " component"]
     draws: int
     tails: int = 0  # Number of components for tails, which come last.
-    evidence: Float[np.ndarray, " node"] | None = (
-        None  # Log evidence of fixed components along bends.
-    )
+    evidence: Float[np.ndarray, " node"] | None = None
+    """Log evidence of fixed components along bends."""
     bends: tuple[BentFit, ...] = ()  # Fits of the components along bends.
 
     @property
@@ -114,9 +113,8 @@ class _Draws:
     def __init__(self, size: int) -> None:
         self.vectors, self.lp = np.empty((0, size)), np.empty(0)
         self.log_q = np.empty(0)  # Log density of the mixture of all rounds.
-        self._past: list[
-            tuple[_Round, LogWeights]
-        ] = []  # Every round, with its log density at all draws.
+        # Every round, with its log density at all draws.
+        self._past: list[tuple[_Round, LogWeights]] = []
         self._known: dict[tuple[NormalFit, float], LogWeights] = {}
 
     @property
@@ -229,9 +227,8 @@ def weigh(
     vectors, lp, log_q = vectors[there], lp[there], log_q[there]
     values = {name: each[there] for name, each in values.items()}
     log_weight = smoothed(lp - log_q)
-    whole = (
-        other if current.bends else current
-    )  # The mixture without bends, which has few components.
+    # The mixture without bends, which has few components.
+    whole = other if current.bends else current
     nearest = np.argmax([fit.log_density(vectors) for fit in optima or fits], axis=0)
     components, shares = whole.components, whole.shares
     return Weighted(
@@ -266,12 +263,8 @@ def _of_evidence(current: _Round, found: Proposals) -> _Round:
     shares = np.exp(known - logsumexp(known))
     before = len(current.components)
     shares[:before] = current.shares * shares[:before].sum()
-    return replace(
-        current,
-        components=(*current.components, *components),
-        shares=_at_least(shares),
-        evidence=known,
-    )
+    grown = (*current.components, *components)
+    return replace(current, components=grown, shares=_at_least(shares), evidence=known)
 
 
 def _at_least(shares: Float[np.ndarray, " component"]) -> Float[np.ndarray, " component"]:

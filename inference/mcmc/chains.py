@@ -176,11 +176,8 @@ class ChainPlace:
         self.folder.mkdir(parents=True, exist_ok=True)
         arrays = checkpoint.read(self._state, self._fingerprint)
         chunks = 0 if arrays is None else int(arrays["chunks"])
-        damaged = [
-            p
-            for p in map(self._chunk, range(chunks))
-            if not (p.is_file() and examine(p) is Seal.SEALED)
-        ]
+        paths = [self._chunk(number) for number in range(chunks)]
+        damaged = [p for p in paths if not (p.is_file() and examine(p) is Seal.SEALED)]
         if arrays is None or damaged:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain starts again.")
@@ -201,9 +198,7 @@ class ChainPlace:
             self._gathered.put(self.number, first, draws, stats)
             return
         assert first == self._draws, "draws must be added in order"
-        copied: list[Arrays] = [
-            {n: np.array(v) for n, v in each.items()} for each in (draws, stats)
-        ]
+        copied: list[Arrays] = [{n: np.array(v) for n, v in p.items()} for p in (draws, stats)]
         self._waiting.append(copied)
         self._draws += len(next(iter(draws.values())))
         self._bytes += sum(v.nbytes for part in copied for v in part.values())
@@ -286,6 +281,7 @@ def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
     return {n.partition("/")[2]: v for n, v in arrays.items() if n.startswith(f"{kind}/")}
 
 
+Places = Sequence[ChainPlace]
 RunChain = Callable[[ChainPlace, threading.Event], None]
 """Function that runs a chain to its end, from the `standing` of its place (None at the beginning).
 
@@ -294,7 +290,7 @@ It calls `put` and `save` during the run, and `finish` at the end. When the even
 """
 
 
-def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
+def run_places(run: RunChain, places: Places, at_once: int) -> None:
     """Run the chains of these places in parallel; the first error stops them all."""
     cancel = threading.Event()
 
@@ -329,9 +325,7 @@ class Ended(NamedTuple):
     start: Mapping[str, np.ndarray]  # Initial values from a search.
 
 
-def run_on_workers(
-    job: Job[Any], client: Any, places: Sequence[ChainPlace], folder: Path, mark: str
-) -> None:
+def run_on_workers(job: Job, client: Any, places: Places, folder: Path, mark: str) -> None:
     """Run the chains of these places on a cluster, and put their files into their folders.
 
     Raises
@@ -400,7 +394,7 @@ def run_chains(
     fingerprint: str = "",
     at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
-    elsewhere: Callable[[Sequence[ChainPlace]], None] | None = None,
+    elsewhere: Callable[[Places], None] | None = None,
 ) -> list[Standing]:
     """Run chains in parallel, and return the final state of each.
 

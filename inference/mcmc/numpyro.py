@@ -8,13 +8,13 @@ Chains are assigned in turn to JAX's devices, or all to the device set by `jax.d
 the number of devices of the same kind.
 """
 
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 from typing import Any, override
 
 import jax
@@ -41,6 +41,7 @@ from .chains import ChainPlace, Standing
 from .nuts import Hmc, Nuts
 from .starts import chain_starts, kernel_places, reordered, stan_places
 
+Arrays = dict[str, np.ndarray]
 State = Any  # A pytree of arrays and random keys.
 
 
@@ -62,14 +63,14 @@ class Runner(ABC):
         state: State = _of_chain(self.states, number)
         return state
 
-    def adapted(self, state: State) -> dict[str, np.ndarray]:
+    def adapted(self, state: State) -> Arrays:
         """Return the step size and inverse metric of a state, if another run can use them."""
         return {}
 
     @abstractmethod
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
-    ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> tuple[State, Arrays, Arrays]:
         """Run the iterations from `first` to `last` of a slice; return the state, draws if kept, and statistics.
 
         The last bit of a draw may depend on its position in the slice, so a resumed chain keeps the positions.
@@ -95,7 +96,7 @@ class Walk:
         self._saves_warmup = getattr(s, "save_warmup", False)
         self._read_at = time.perf_counter()
 
-    def run(self, cancel: threading.Event) -> None:
+    def run(self, cancel: Event) -> None:
         """Run to the end."""
         s, step_size = self._runner.settings, float("nan")
         before = sum(self.seconds)
@@ -120,9 +121,7 @@ class Walk:
         seconds = sum(self.seconds) - before
         self._bar.end(seconds, step_size=step_size, **self._so_far())
 
-    def _step(
-        self, done: int, total: int, cancel: threading.Event, *, phase: int
-    ) -> tuple[int, dict[str, np.ndarray]]:
+    def _step(self, done: int, total: int, cancel: Event, *, phase: int) -> tuple[int, Arrays]:
         """Run the rest of a slice; return the number of iterations and their statistics."""
         if cancel.is_set():
             self._save(phase, now=True)
@@ -145,10 +144,8 @@ class Walk:
         self._place.save(make, now=now)
 
     def _standing(self) -> Standing:
-        counted = {
-            name: np.array(getattr(self, name))
-            for name in ("divergences", "accepted", "warmup_steps")
-        }
+        names = ("divergences", "accepted", "warmup_steps")
+        counted = {name: np.array(getattr(self, name)) for name in names}
         state = {**counted, **pack(self.state), **self._runner.adapted(self.state)}
         return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 
@@ -160,7 +157,7 @@ class Walk:
         self.seconds = (warmup, sampling + took) if phase else (warmup + took, sampling)
         self._read_at = now
 
-    def _show(self, done: int, stats: dict[str, np.ndarray]) -> None:
+    def _show(self, done: int, stats: Arrays) -> None:
         self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
 
     def _so_far(self) -> dict[str, Any]:
@@ -170,7 +167,7 @@ class Walk:
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
 
 
-def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndarray]:
+def rows(buffers: Mapping[str, Any], first: int, last: int) -> Arrays:
     """Return the rows in use of a slice's buffers (row, ...)."""
     return {name: np.asarray(buffer)[first:last] for name, buffer in buffers.items()}
 
@@ -199,7 +196,6 @@ def here(tree: Any) -> Any:
 
 
 SLICE = 50  # Iterations per slice; about a millisecond for the smallest models.
-STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +206,8 @@ class Course:
     starts: Float[Array, "chain param"]
     keep: Callable[[Values], Values]  # Maps named coordinates to a stored draw.
     purpose: Purpose = Purpose.CHAIN  # Purpose of the chains' random keys.
-    variances: jax.Array | None = (
-        None  # First inverse metric, (chain, param) or (chain, param, param).
-    )
+    variances: jax.Array | None = None
+    """First inverse metric, (chain, param) or (chain, param, param)."""
     adapts: bool = True  # Whether the metric is adapted.
     step_size: Float[Array, " chain"] | None = None  # First step size.
 
@@ -236,7 +231,10 @@ class NumpyroChains(Runner):
             if course.variances is not None:
                 self.states = jax.vmap(with_metric)(self.states, course.variances)
             if course.step_size is not None:
-                self.states = jax.vmap(_with_step_size)(self.states, course.step_size)
+                begun = jax.vmap(dual_averaging()[0])(jnp.log(10 * course.step_size))
+                adapted = self.states.adapt_state
+                adapted = adapted._replace(step_size=course.step_size, ss_state=begun)
+                self.states = self.states._replace(adapt_state=adapted)
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
@@ -250,7 +248,7 @@ class NumpyroChains(Runner):
                     self._compiled[device_of(like)] = (lowered.compile(), draws.compile())
 
     @override
-    def adapted(self, state: HMCState) -> dict[str, np.ndarray]:
+    def adapted(self, state: HMCState) -> Arrays:
         # The order is that of the definition's vector.
         found = {"step_size": np.asarray(state.adapt_state.step_size)}
         if self.settings.metric == "unit":
@@ -268,7 +266,7 @@ class NumpyroChains(Runner):
     @override
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
-    ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> tuple[HMCState, Arrays, Arrays]:
         # JAX dispatches asynchronously; wait, because the times would be wrong otherwise.
         advance, constrain = self._compiled[device_of(state)]
         state, ended = jax.block_until_ready(advance(state, first, last))
@@ -279,7 +277,7 @@ class NumpyroChains(Runner):
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
         return state, draws, stats
 
-    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
+    def __call__(self, place: ChainPlace, cancel: Event) -> None:
         """Run one chain; see `chains.RunChain`."""
         with precision(self.settings.dtype), on_device(place.number):
             if self.settings.init != "random":
@@ -335,13 +333,6 @@ def with_metric(state: HMCState, variances: jax.Array) -> HMCState:
     return state._replace(adapt_state=state.adapt_state._replace(**metric))
 
 
-def _with_step_size(state: HMCState, step_size: Float[Array, ""]) -> HMCState:
-    """Return the state with a given step size, from which the adaptation begins."""
-    begun = dual_averaging()[0](jnp.log(10 * step_size))
-    adapted = state.adapt_state._replace(step_size=step_size, ss_state=begun)
-    return state._replace(adapt_state=adapted)
-
-
 def bounded(settings: Nuts | Hmc, state: HMCState) -> HMCState:
     """Shorten the next trajectory of static HMC to at most `max_steps` steps of the current size."""
     if isinstance(settings, Nuts):
@@ -365,9 +356,8 @@ def _advance(
         state = kernel.sample(bounded(state), (), {})
         return state, jax.tree.map(lambda b, new: b.at[i].set(new), buffers, _keep(state))
 
-    empty = jax.tree.map(
-        lambda v: jnp.zeros((SLICE, *jnp.shape(v)), jnp.asarray(v).dtype), _keep(state)
-    )
+    kept = jax.tree.map(jnp.asarray, _keep(state))
+    empty = jax.tree.map(lambda v: jnp.zeros((SLICE, *v.shape), v.dtype), kept)
     return jax.lax.fori_loop(first, last, body, (state, empty))
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
 from ..contracts.method import CMDSTAN, Method, found_at
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -96,7 +93,7 @@ class Nuts(Chains):
     max_tree_depth: Count = 10
 
 
-@checks_names
+@takes_running
 def nuts(
     target: Target,
     *,
@@ -114,16 +111,7 @@ def nuts(
     save_warmup: bool = False,
     dtype: Literal["float64", "float32"] = "float64",
     max_tree_depth: int = 10,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
 
@@ -220,7 +208,7 @@ class Hmc(Chains):
     max_steps: Count = 10_000
 
 
-@checks_names
+@takes_running
 def hmc(
     target: Target,
     *,
@@ -239,16 +227,7 @@ def hmc(
     dtype: Literal["float64", "float32"] = "float64",
     trajectory_length: float = math.pi / 2,
     max_steps: int = 10_000,
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
 

@@ -407,9 +407,8 @@ class _StanChain:
             bar.show(done + iteration)
 
         try:
-            seconds = self._take(
-                run(runner.ready, arguments, self._scratch, cancel=cancel, watch=watch)
-            )
+            printed = run(runner.ready, arguments, self._scratch, cancel=cancel, watch=watch)
+            seconds = self._take(printed)
         except (RunCancelled, StanRunError) as error:
             if self._place.folder is not None:
                 with suppress(

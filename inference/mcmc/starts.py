@@ -28,10 +28,9 @@ from onebasin.base.run_log import notice
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.text import read_json_file
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Group, Symmetry, equal_modes
 from onebasin.models.symmetry.closest import closest
 from onebasin.models.symmetry.elements import Element
-from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View, as_view
@@ -40,7 +39,7 @@ from onebasin.stan.network import pack_unconstrained
 from ..contracts.method import STANLI, definition_of
 from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
-from ..runs.initial import initial_values
+from ..density.start import initial_values
 from .optimum import BestOptimum
 
 if TYPE_CHECKING:
@@ -231,9 +230,8 @@ def start_of(job: Job[Any]) -> Start:
             random: list[Any] = [{}] * len(given)  # Random values for missing variables.
             if any(set(names) - set(values) for values in given):
                 keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
-                random = [
-                    density.constrain(z) for z in density.random_starts(keys, settings.init_radius)
-                ]
+                points = density.random_starts(keys, settings.init_radius)
+                random = [density.constrain(z) for z in points]
             found = []
             for number, values in enumerate(given):
                 try:

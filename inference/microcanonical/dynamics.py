@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import xarray as xr
 from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError, InferenceError
@@ -40,6 +41,7 @@ from onebasin.base.extras import lacks
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
+from onebasin.posteriors import schema
 
 from ..contracts.density import Vector
 from ..contracts.method import Job
@@ -154,9 +156,8 @@ class Tuner:
         """Update the tuning from the acceptance probability of a trajectory."""
         count = tuning.updates + 1
         share = 1 / (count + 10)
-        shortfall = (1 - share) * tuning.shortfall + share * (
-            self.settings.target_acceptance - acceptance
-        )
+        missing = self.settings.target_acceptance - acceptance
+        shortfall = (1 - share) * tuning.shortfall + share * missing
         log_step = math.log(10 * self.length / 4) - jnp.sqrt(count) / 0.05 * shortfall
         rate = count**-0.75
         return tuning._replace(
@@ -206,9 +207,8 @@ class Tuner:
         return tuning
 
 
-REFRESHED_WITHIN = (
-    1.25  # Length of an adjusted chain's memory of its momentum, in trajectory lengths.
-)
+REFRESHED_WITHIN = 1.25
+"""Length of an adjusted chain's memory of its momentum, in trajectory lengths."""
 
 LogDensity = Callable[[Vector], jax.Array]
 
@@ -242,9 +242,8 @@ class Unadjusted:
         finite = jnp.isfinite(error) & jnp.isfinite(moved.logdensity_grad).all()
         back = place._replace(momentum=-place.momentum)
         here = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, back)
-        momentum = partially_refresh_momentum(
-            here.momentum, key, tuning.step_size, self.tuner.length
-        )
+        length = self.tuner.length
+        momentum = partially_refresh_momentum(here.momentum, key, tuning.step_size, length)
         error = jnp.where(finite, error, 0.0)
         tuned = self.tuner.by_energy(tuning, iteration, error, finite)
         said = {
@@ -460,9 +459,8 @@ class MclmcRunner(Runner):
         begin, end, thin = (first, last, self.settings.thin) if keep else (0, 1, last - first)
         state, ended = jax.block_until_ready(self._advance(state, begin, end, thin))
         z = ended.pop("z")
-        draws, stats = (
-            rows(part, begin, end) for part in (self._constrain(z) if keep else {}, ended)
-        )
+        kept = self._constrain(z) if keep else {}
+        draws, stats = (rows(part, begin, end) for part in (kept, ended))
         return state, draws, stats
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
@@ -480,3 +478,109 @@ def resolved(settings: Mclmc, target: Target) -> Mclmc:
         metric=("unit" if network else "diag") if metric == "auto" else metric,
         energy_variance=variance or (NETWORKS_VARIANCE if network else OTHERS_VARIANCE),
     )
+
+
+BATCHES = 10  # Number of batches per chain, whose means give the Monte Carlo error.
+ERROR_RATE = 0.01  # Probability that any interval misses for correct draws, over all coordinates and both identities.
+CLOSE = {"float64": 1e-6, "float32": 1e-2}
+"""Relative tolerance between recorded and recomputed log densities."""
+
+Means = dict[str, Float[np.ndarray, " param"]]
+
+
+class Identities:
+    """Stein's identities for each coordinate, which reveal a bias from the step size; compiled per number of draws.
+
+    For draws z of a density p with the score g = grad log p, integration by parts gives E[g_i] = 0 and E[(z_i - c_i)
+    g_i] = -1 for any constants c. This requires a continuous density, so kinks (ReLU) are allowed. Suppose that the
+    draws come from a different density, that both are normal, and that only coordinate i differs. Then E[g_i] over the
+    standard deviation of g_i is how far its mean lies below the true one, in conditional standard deviations, and
+    -E[(z_i - c_i) g_i] is the ratio of its variance to the true one. The identities also hold within each mode, so
+    they do not show whether chains found every mode.
+    """
+
+    def __init__(self, density: Density) -> None:
+        self.density = density
+        self._vector = jax.jit(density.unconstrain)
+        self._batch = jax.jit(self._means)
+
+    def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
+        """Measure the deviations from the identities, with simultaneous intervals for all coordinates.
+
+        Return `shift` and `spread`, the number of `coordinates`, and the `error_rate`. `shift` and `spread` have the
+        `coordinate` with the largest significant deviation and, over all coordinates, `least` (the largest certain
+        deviation) and `most` (the largest possible deviation). Return None for too few draws or draws outside the
+        support.
+        """
+        draws = posterior["posterior"].to_dataset()
+        lp = posterior["sample_stats"].to_dataset()["lp"]
+        size = draws.sizes["draw"] // BATCHES
+        if size < 2:
+            return None
+        names = self.density.names
+        first = self._vector({name: jnp.asarray(draws[name].values[0, 0]) for name in names})
+        found: list[Means] = []
+        for chain in range(draws.sizes["chain"]):
+            drawn = {name: draws[name].isel(chain=chain).values for name in names}
+            heights = lp.isel(chain=chain).values
+            for number in range(BATCHES):
+                part = slice(number * size, (number + 1) * size)
+                values = {name: jnp.asarray(each[part]) for name, each in drawn.items()}
+                misfit, means = self._batch(values, jnp.asarray(heights[part]), first)
+                if not misfit < CLOSE[str(lp.dtype)]:
+                    return None
+                found.append({name: np.asarray(mean, np.float64) for name, mean in means.items()})
+        from scipy.stats import t
+
+        means = {name: np.stack([m[name] for m in found]) for name in found[0]}
+        count, size = means["score"].shape
+        total = {name: mean.mean(axis=0) for name, mean in means.items()}
+        sd = np.sqrt(np.maximum(total["square"] - total["score"] ** 2, 0))
+        if not (sd > 0).all():  # A flat direction or a value that is not finite provides no unit.
+            return None
+        width = t.isf(ERROR_RATE / (2 * 2 * size), count - 1) / math.sqrt(count)
+        shifts = means["score"] / sd
+        ratios = -(means["product"] - total["away"] * means["score"])
+        return {
+            "shift": _farthest(shifts.mean(0), width * shifts.std(0, ddof=1), self.density),
+            "spread": _farthest(ratios.mean(0) - 1, width * ratios.std(0, ddof=1), self.density),
+            "coordinates": size,
+            "error_rate": ERROR_RATE,
+        }
+
+    def _means(
+        self, values: dict[str, jax.Array], recorded: jax.Array, first: jax.Array
+    ) -> tuple[jax.Array, dict[str, jax.Array]]:
+        """Return means over a batch of draws, and the largest relative error of their recorded log densities."""
+        z = jax.vmap(self.density.unconstrain)(values)
+        heights, scores = jax.vmap(jax.value_and_grad(self.density.log_density))(z)
+        misfit = jnp.max(jnp.abs(heights - recorded) / (1 + jnp.abs(recorded)))
+        away = z - first[None]  # Avoid rounding errors for coordinates far from zero.
+        return misfit, {
+            "score": scores.mean(0),
+            "square": (scores**2).mean(0),
+            "away": away.mean(0),
+            "product": (away * scores).mean(0),
+        }
+
+
+def _farthest(
+    distances: Float[np.ndarray, " param"], errors: Float[np.ndarray, " param"], density: Density
+) -> dict[str, Any]:
+    certain = np.abs(distances) - errors
+    worst = int(np.argmax(certain))
+    name, places = next((n, p) for n, p in density.places().items() if worst in p)
+    place = ",".join(map(str, np.argwhere(places == worst)[0]))
+    return {
+        "coordinate": f"{name}[{place}]" if place else str(name),
+        "least": float(max(certain[worst], 0.0)),
+        "most": float(np.max(np.abs(distances) + errors)),
+    }
+
+
+def record_bias(target: Target, dtype: str, posterior: xr.DataTree) -> None:
+    """Record estimates of the bias from gradients at a posterior's draws."""
+    with precision(dtype):
+        found = Identities(density_of(target)).of(posterior)
+    if found is not None:
+        posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
-from onebasin.posteriors import schema
 
-from ..contracts.method import Method, definition_of
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..contracts.method import Method, definition_of, found_at
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -25,6 +21,8 @@ if TYPE_CHECKING:
 GRADIENTS = 2  # Number of gradients per step of the integrator.
 NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4  # Defaults of `energy_variance`.
 _WHERE = "onebasin.inference.microcanonical.dynamics:MclmcRunner"
+BIAS = "onebasin.inference.microcanonical.dynamics:record_bias"
+"""The function that estimates the bias from the step size."""
 
 
 @settings
@@ -61,22 +59,11 @@ class Mclmc(Method):
         # The fingerprint of a NumPyro model already contains the versions of JAX.
         jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
         found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
-        return found if self.adjusted else replace(found, finish=partial(self._finish, job.target))
-
-    def _finish(self, target: Target, posterior: xr.DataTree) -> None:
-        """Record estimates of the bias from gradients at the draws."""
-        from onebasin.base.precision import precision
-
-        from ..density.network import density_of
-        from .step_bias import Identities
-
-        with precision(self.dtype):
-            found = Identities(density_of(target)).of(posterior)
-        if found is not None:
-            posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
+        finish = partial(found_at(BIAS), job.target, self.dtype)
+        return found if self.adjusted else replace(found, finish=finish)
 
 
-@checks_names
+@takes_running
 def mclmc(
     target: Target,
     *,
@@ -93,16 +80,7 @@ def mclmc(
     learning_rate: float = 0.005,
     init_radius: float = 2.0,
     dtype: Literal["float64", "float32"] = "float64",
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Sample a target's posterior with microcanonical Langevin Monte Carlo in JAX.
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
 from onebasin.base.errors import InferenceError
@@ -41,12 +41,13 @@ from ..fits.gaussian import LOG_2PI, NormalFit
 from ..mcmc.chains import Gathered, run_chains
 from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
-from .optima import Folding, Points, Top, Vector, highest_evidence
+from .optima import Folding, Mask, Points, Top, Vector, highest_evidence
 
 ITERATIONS = 1000
 TOLERANCE = 1e-10
 
-PointsDensity = Callable[[Points], Float[np.ndarray, " point"]]
+Numbers = Float[np.ndarray, " point"]
+PointsDensity = Callable[[Points], Numbers]
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,7 @@ def log_integral(
     return LogIntegral((first.value + second.value) / 2, error)
 
 
-def _log_ratio(
-    density: PointsDensity, normal: NormalFit, standard: Points
-) -> Float[np.ndarray, " point"]:
+def _log_ratio(density: PointsDensity, normal: NormalFit, standard: Points) -> Numbers:
     """Return the log ratio of the density, standardised and made even, to the standard Gaussian."""
     there, back = (density(normal.points(s * standard)) for s in (1, -1))
     gaussian = -0.5 * ((standard**2).sum(axis=1) + standard.shape[1] * LOG_2PI)
@@ -106,9 +105,7 @@ def _log_ratio(
     return even + normal.log_determinant - gaussian
 
 
-def bridged(
-    of_draws: Float[np.ndarray, "chain draw"], of_gaussian: Float[np.ndarray, " point"]
-) -> LogIntegral:
+def bridged(of_draws: Float[np.ndarray, "chain draw"], of_gaussian: Numbers) -> LogIntegral:
     """Return the iterated estimate of Meng and Wong and its error.
 
     `of_draws` are log ratios of the unnormalised density to the Gaussian at draws from the former, NaN where there is
@@ -179,9 +176,8 @@ class Basin:
     tops: tuple[Top, ...]  # Optima in the basin, highest first.
     chains: tuple[int, ...]  # Numbers of the chains in the basin.
     normal: NormalFit  # Gaussian fitted to the folded draws.
-    folded: Float[
-        np.ndarray, "chain draw param"
-    ]  # Draws, each replaced by its copy nearest to the centre.
+    folded: Float[np.ndarray, "chain draw param"]
+    """Draws, each replaced by its copy nearest to the centre."""
 
     @property
     def starts(self) -> int:
@@ -194,25 +190,26 @@ class Basin:
         return 1 / self.normal.variances
 
 
+Basins = tuple[Basin, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Regions:
     """The division of the space into basins."""
 
     folding: Folding
-    basins: tuple[Basin, ...]
+    basins: Basins
 
     def of(self, points: Points) -> Int[np.ndarray, " point"]:
         """Return the number of each point's basin."""
         return np.argmax([self._place(basin, points)[0] for basin in self.basins], axis=0)
 
-    def inside(self, number: int, points: Points) -> Bool[np.ndarray, " point"]:
+    def inside(self, number: int, points: Points) -> Mask:
         """Return whether points belong to a basin and have no copy nearer to its centre."""
         scores, home = zip(*(self._place(basin, points) for basin in self.basins), strict=True)
         return (np.argmax(scores, axis=0) == number) & home[number]
 
-    def _place(
-        self, basin: Basin, points: Points
-    ) -> tuple[Float[np.ndarray, " point"], Bool[np.ndarray, " point"]]:
+    def _place(self, basin: Basin, points: Points) -> tuple[Numbers, Mask]:
         near, home = self.folding.fold(points, basin.normal.loc, basin.weight)
         return basin.normal.log_density(near), home
 
@@ -245,7 +242,7 @@ def walk(
 
 def first_basins(
     job: Job[Any], folding: Folding, tops: Sequence[Top]
-) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
+) -> tuple[Basins, Walks, tuple[Top, ...]]:
     """Run a short chain from every optimum, and join optima that share a basin; also return the lost optima."""
     short = job.method.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
     walks = walk(
@@ -265,9 +262,8 @@ def first_basins(
         apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
         if not apart.min() < AT_TOP:
             lost.append(top)
-    finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(walks.stats["lp"]).all(
-        axis=1
-    )
+    lp = walks.stats["lp"]
+    finite = np.isfinite(walks.vectors).all(axis=(1, 2)) & np.isfinite(lp).all(axis=1)
     if not finite.any():
         name = folding.density.target.name
         raise InferenceError(
@@ -275,17 +271,12 @@ def first_basins(
             "finite. Check the data and the prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
-    agreeing = [
-        (a, b)
-        for a, b in combinations(range(len(alone)), 2)
-        if _agree(folding, alone[a], alone[b], walks)
-    ]
+    pairs = combinations(range(len(alone)), 2)
+    agreeing = [(a, b) for a, b in pairs if _agree(folding, alone[a], alone[b], walks)]
     return _settled(folding, _joined(folding, alone, agreeing, walks), walks), walks, tuple(lost)
 
 
-def full_basins(
-    job: Job[Any], folding: Folding, basins: Sequence[Basin]
-) -> tuple[tuple[Basin, ...], Walks]:
+def full_basins(job: Job, folding: Folding, basins: Sequence[Basin]) -> tuple[Basins, Walks]:
     """Run the chains of every basin, starting from draws of its short chains."""
     s, count, starts = job.method, job.method.chains, []
     for basin in basins:  # Take evenly spaced draws of the second halves.
@@ -334,7 +325,7 @@ def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
     return bool((rhat < AGREE).all())
 
 
-def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[Basin, ...]:
+def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> Basins:
     """Join basins until no chain enters another basin."""
     while len(basins) > 1:
         regions = Regions(folding, tuple(basins))

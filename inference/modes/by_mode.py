@@ -23,8 +23,8 @@ from ..contracts.method import Found, Job
 from ..density.network import in_double
 from ..fits.weighting import resampled
 from .basins import Basin, LogIntegral, Regions, Walks, first_basins, full_basins, log_integral
+from .methods import Modes
 from .optima import Folding, Points, find_tops, highest_evidence, unseen
-from .sample_modes import Modes
 
 MOST_ERROR = 0.5  # A weight is known if the error of its log odds is at most this, in nats,
 NEGLIGIBLE = 0.01  # or if its interval lies below this, or above 1 minus this.
@@ -78,9 +78,8 @@ def weigh(estimates: Sequence[LogIntegral]) -> Weights:
     return Weights(log, error, low, high, bool(settled.all() and np.isfinite(values).all()))
 
 
-TOO_NEAR = (
-    10.0  # A mode without chains is negligible if its log evidence is this much lower, in nats.
-)
+TOO_NEAR = 10.0
+"""A mode without chains is negligible if its log evidence is this much lower, in nats."""
 
 LeftOut = tuple[float, int]
 """A mode without chains: how far its log evidence is below the highest, in nats, and how many starts led to it."""
@@ -186,9 +185,8 @@ def sampled(job: Job[Modes]) -> Found:
         heights = [float(lp[list(one.chains)].mean()) + one.normal.entropy for one in short]
         order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
         kept = tuple(short[n] for n in order[: settings.most])
-        left = tuple(
-            (heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
-        )
+        best = heights[order[0]]
+        left = tuple((best - heights[n], short[n].starts) for n in order[settings.most :])
         # Use Laplace's estimate for optima that their chains left.
         highest = highest_evidence(tops)
         left += tuple((highest - top.log_evidence, top.starts) for top in lost)

@@ -25,15 +25,11 @@ from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.engine import draw_fit
 from ..variational.gaussians import FullRank, log_diagonal
 from .edge import at_optimum, no_peak, running_off
-from .optimize import Laplace, Optimize
+from .methods import Laplace, Optimize
 
 NEWTON_STEPS = 5
-EXACT = {
-    "maxfun": 10**9,
-    "ftol": 0.0,
-    "gtol": 1e-9,
-    "maxls": 50,
-}  # L-BFGS-B continues until rounding stops it.
+EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
+"""L-BFGS-B continues until rounding stops it."""
 
 
 def optimize(job: Job[Optimize]) -> Found:
@@ -102,9 +98,7 @@ def laplace(job: Job[Laplace]) -> Found:
     return one_chain(draws, stats, xr.Dataset(described), converged=best.is_flat)
 
 
-def _search(
-    density: NumpyroDensity, height: Any, job: Job[Any]
-) -> tuple[BestOptimum, OptimiserEnd]:
+def _search(density: NumpyroDensity, height: Any, job: Job) -> tuple[BestOptimum, OptimiserEnd]:
     """Return the compiled search, and the highest optimum that it finds."""
     s = job.method
     keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)

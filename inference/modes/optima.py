@@ -49,6 +49,8 @@ SWEEPS = 20  # Maximum number of sweeps over blocks that share coordinates.
 
 Points = Float[np.ndarray, "point param"]
 Vector = Float[np.ndarray, " param"]
+Mask = Bool[np.ndarray, " point"]
+ByElement = Int[np.ndarray, "element param"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +79,7 @@ class Folding:
         """The log of the number of elements of the group."""
         return 0.0 if self.layout is None else self.layout.log_order
 
-    def fold(
-        self, points: Points, reference: Vector, weight: Vector
-    ) -> tuple[Points, Bool[np.ndarray, " point"]]:
+    def fold(self, points: Points, reference: Vector, weight: Vector) -> tuple[Points, Mask]:
         """Return each point's copy nearest to a reference, and whether that is the point itself.
 
         The distance is the sum of weight (x - reference)^2.
@@ -111,18 +111,14 @@ class Folding:
         return self.log_order - math.log(same.sum())
 
     @cached_property
-    def _elements(
-        self,
-    ) -> tuple[Int[np.ndarray, "element param"], Int[np.ndarray, "element param"]]:
+    def _elements(self) -> tuple[ByElement, ByElement]:
         """Return for each element, the identity first, the coordinate that it moves to each position, and the sign."""
         assert self.layout is not None
         numbered = jnp.arange(1, self.density.size + 1, dtype=float)
         moved = np.asarray(jax.vmap(self.layout.act, (0, None))(self.layout.elements(), numbered))
         return np.abs(moved).astype(int) - 1, np.sign(moved).astype(int)
 
-    def _of_all(
-        self, points: Points, reference: Vector, weight: Vector
-    ) -> tuple[Points, Bool[np.ndarray, " point"]]:
+    def _of_all(self, points: Points, reference: Vector, weight: Vector) -> tuple[Points, Mask]:
         cost, chosen = np.full(len(points), np.inf), np.zeros(len(points), int)
         source, sign = self._elements
         for number, (places, signs) in enumerate(zip(source, sign, strict=True)):
@@ -133,7 +129,7 @@ class Folding:
 
     def _assigned(
         self, block: Parts, points: Points, reference: Vector, weight: Vector
-    ) -> tuple[Points, Bool[np.ndarray, " point"]]:
+    ) -> tuple[Points, Mask]:
         """Assign the components of a block to labels so that the distance is smallest; this is exact for one block."""
         assert self.layout is not None
         columns = self.layout.columns(block)

@@ -32,7 +32,7 @@ from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
 from ..runs.run import spread
 from .edge import at_optimum, no_peak, running_off
-from .optimize import Laplace, Optimize, Pathfinder
+from .methods import Laplace, Optimize, Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
@@ -89,11 +89,8 @@ def _highest_density(job: Job[Optimize]) -> Found:
     found = []
     for number in range(1, s.starts + 1):
         start = rng.uniform(-s.init_radius, s.init_radius, library.dim)
-        found.append(
-            minimize(
-                fall, start, jac=True, method="L-BFGS-B", options=_TIGHT | {"maxiter": s.iterations}
-            )
-        )
+        options = _TIGHT | {"maxiter": s.iterations}
+        found.append(minimize(fall, start, jac=True, method="L-BFGS-B", options=options))
         job.bars.move(bar, number)
     best = min(found, key=lambda end: end.fun)
     if not np.isfinite(best.fun):
@@ -224,9 +221,7 @@ def _resampled(found: list[Output], log_ratio: np.ndarray, job: Job[Pathfinder])
     return Output(joined("method"), joined("variables"), ())
 
 
-def _search(
-    ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool
-) -> tuple[Output, bool]:
+def _search(ready: ReadyProgram, folder: Path, job: Job, *, jacobian: bool) -> tuple[Output, bool]:
     """Find the highest optimum from all starts; the first uses the seed of the job."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)

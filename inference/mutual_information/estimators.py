@@ -86,9 +86,8 @@ Matrices = Float[Array, "draw part part_bis"]  # For each draw, one number per p
 PartDraws = Float[Array, "draw part param"]
 PartParameters = Float[Array, "part param"]
 
-ENTRIES = (
-    2**22
-)  # Maximum array entries at a time: 32 MB in double precision, plus temporary arrays.
+ENTRIES = 2**22
+"""Maximum array entries at a time: 32 MB in double precision, plus temporary arrays."""
 
 
 def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
@@ -190,9 +189,7 @@ def log_permanent_and_marginals(matrix: Matrix) -> tuple[Float[Array, ""], Matri
     return jax.value_and_grad(_recursion)(matrix)
 
 
-log_permanent.defvjp(
-    log_permanent_and_marginals, lambda marginals, cotangent: (cotangent * marginals,)
-)
+log_permanent.defvjp(log_permanent_and_marginals, lambda p, cotangent: (cotangent * p,))
 
 
 def check_size(num_parts: int) -> None:
@@ -431,13 +428,7 @@ class Estimate(NamedTuple):
     marginals: jax.Array
 
 
-Estimator = Callable[[jax.Array, LogRatios], Estimate]
-"""A function that estimates l(w), given a random key."""
-
-
-def information(
-    ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True
-) -> Float[Array, " draw"]:
+def information(ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True) -> PerDraw:
     """Return estimates of I at each draw in nats: log |G| - l(w), plus the control variate."""
     plain = ratios.log_group_order - estimate.log_sum
     return plain + estimate.control if control_variate else plain

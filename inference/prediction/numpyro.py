@@ -44,11 +44,8 @@ def numpyro_predictions(
     """
     with precision(dtype):
         with suppress(Exception):  # The function may fail without data.
-            own = {
-                n: np.asarray(s["value"])
-                for n, s in sites_of(target, data=True).items()
-                if is_observation(s)
-            }
+            there = sites_of(target, data=True).items()
+            own = {n: np.asarray(s["value"]) for n, s in there if is_observation(s)}
             observed = {**observed, **own}
         moved = with_arguments(target, new, observed) if new else target
         sites = _run(moved, new)

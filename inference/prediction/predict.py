@@ -91,13 +91,6 @@ class Predictions(Shown):
         held = self.predictions
         return [held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in held]
 
-    @property
-    def _broken(self) -> int:
-        """The number of draws with a prediction that is not finite."""
-        axes = [tuple(range(2, v.ndim)) for v in self._arrays]
-        bad = [~np.isfinite(v.values).all(axis=a) for v, a in zip(self._arrays, axes, strict=True)]
-        return int(np.any(bad, axis=0).sum())
-
     def _card(self) -> Card:
         held = self.predictions
         names = list(map(str, held.data_vars))
@@ -105,7 +98,8 @@ class Predictions(Shown):
         table = self.intervals()
         more = f", the first {MOST} of {len(table)}" if len(table) > MOST else ""
         given = list(map(str, self.predictions_constant_data.data_vars))
-        broken = self._broken
+        finite = [np.isfinite(v.values).all(axis=tuple(range(2, v.ndim))) for v in self._arrays]
+        broken = count - int(np.all(finite, axis=0).sum())
         said = (
             f"At {broken:,} of {count:,} draws a prediction is not finite, so it has no mean or interval. Check that "
             "the draws and the data fit the model."
@@ -122,6 +116,7 @@ class Predictions(Shown):
         )
 
 
+New = Mapping[str, Any]  # New data by name.
 Found = tuple[xr.Dataset, Mapping[str, Named]]
 """The predictions and their data."""
 Stored = np.ndarray | None
@@ -189,7 +184,7 @@ def predict(
     check_seed(seed)
     network = view.network if model is None else getattr(model, "model", None)
     if network is not None and not isinstance(new_data, Mapping | str | Path):
-        from onebasin.models.networks.prediction import (
+        from onebasin.models.networks.bayesian import (
             predict as of_model,
         )  # Imported here, because it loads JAX.
 
@@ -234,7 +229,7 @@ def _as_predictions(
     return Predictions(tree, judged)
 
 
-def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> Found:
+def _of_network(network: Any, view: View, new: New, seed: int) -> Found:
     from onebasin.posteriors.pointwise import network_groups
 
     if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
@@ -244,9 +239,8 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
         )
     x = check_inputs(new[schema.INPUTS], network.network.in_dim)
     shape = (len(x),) if network.is_classifier else (len(x), network.network.out_dim)
-    y = np.zeros(
-        shape, int if network.is_classifier else float
-    )  # placeholder; its log likelihood is not used.
+    # placeholder; its log likelihood is not used.
+    y = np.zeros(shape, int if network.is_classifier else float)
     draws = {name: view.values(name) for name in view.variables}
     with precision(_dtype(view)):
         groups = network_groups(network, draws, x, y, seed=seed, limit_mb=np.inf)
@@ -254,9 +248,7 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
     return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
 
 
-def _of_numpyro(
-    target: Target, view: View, new: Mapping[str, Any], seed: int, stored: Stored
-) -> Found:
+def _of_numpyro(target: Target, view: View, new: New, seed: int, stored: Stored) -> Found:
     from .numpyro import numpyro_predictions
 
     kept = view.data.get(schema.OBSERVED_DATA)
@@ -275,7 +267,7 @@ def _dtype(view: View) -> str:
 def _of_stan(
     target: Target,
     view: View,
-    new: Mapping[str, Any],
+    new: New,
     seed: int,
     stored: Stored,
     progress: Callable[[str], None] | None,
@@ -317,9 +309,7 @@ def _of_stan(
     return DrawGroup(kept, axes).to_dataset(), with_axes(data, target.dims)
 
 
-def _of_pymc(
-    target: PymcTarget, view: View, new: Mapping[str, Any], seed: int, stored: Stored
-) -> Found:
+def _of_pymc(target: PymcTarget, view: View, new: New, seed: int, stored: Stored) -> Found:
     """Let PyMC draw the observed data and compute deterministic variables; afterwards restore the model's data."""
     import pymc
 

@@ -52,9 +52,8 @@ def fingerprint(
     """
     engine = named(engine)
     try:
-        text = json.dumps(
-            [*_target(target, engine, progress), engine, how], sort_keys=True, default=_say
-        )
+        known = [*_target(target, engine, progress), engine, how]
+        text = json.dumps(known, sort_keys=True, default=_say)
     except NoFingerprint as reason:
         of = "This run" if target is None else f"The model of {target.name!r}"
         notice(

@@ -39,7 +39,7 @@ from onebasin.posteriors.schema import (
 )
 from onebasin.posteriors.scratch import Room
 
-from ..density.numpyro import is_observation, is_variable, require_numpyro, sites_of
+from ..density.numpyro import FIXED, is_observation, is_variable, require_numpyro, sites_of
 
 _LINEAR = {
     *("reshape", "broadcast_in_dim", "transpose", "squeeze", "expand_dims", "slice"),
@@ -74,9 +74,8 @@ class _Tracing:
     sizes: Mapping[str, int]  # Number of entries of each variable.
     scales: Names  # Variables with bounded support.
     used: set[str] = field(default_factory=set)  # Variables with an effect without a scale.
-    scaled: set[str] = field(
-        default_factory=set
-    )  # Variables with an effect after a product with a scale.
+    scaled: set[str] = field(default_factory=set)
+    """Variables with an effect after a product with a scale."""
 
     def through(self, jaxpr: Any, flows: Sequence[_Flow]) -> list[_Flow]:
         """Follow the inputs of a program to its results."""
@@ -169,11 +168,10 @@ def top_level(
 
 
 Site = Mapping[str, Any]
+Axes = tuple[str, ...]  # Names of axes.
 
 
-def plate_dims(
-    sites: Mapping[str, Site], given: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
+def plate_dims(sites: Mapping[str, Site], given: Mapping[str, Axes]) -> dict[str, Axes]:
     """Name the axes of sites: use given names, or the names of plates.
 
     An axis without a plate has the name from `infer={"event_dims": [...]}`, or ArviZ's default name. The name of a
@@ -238,9 +236,7 @@ class Sites:
         """Find the variables and data in a target's model."""
         sites = sites_of(target)
         latent = [name for name, site in sites.items() if is_variable(site)]
-        fixed = {
-            n: s["value"] for n, s in sites.items() if s["type"] in ("param", "mutable", "plate")
-        }
+        fixed = {n: s["value"] for n, s in sites.items() if s["type"] in FIXED}
         model = require_numpyro(target)
         return cls(
             substitute(model, data=fixed) if fixed else model,
@@ -328,9 +324,8 @@ def numpyro_groups(
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     every = every_which(chains, num_draws, size, limit_mb)
     if every is None:
-        return {}, dict.fromkeys(
-            (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), why_left_out(size, limit_mb)
-        )
+        why = why_left_out(size, limit_mb)
+        return {}, dict.fromkeys((LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), why)
     kept = {name: value[:, ::every] for name, value in values.items()}
     keys = keys_for(Purpose.PREDICTIVE, seed, chains)
     room = filled(sites.at, kept, keys, size, every, folder)
@@ -372,9 +367,7 @@ def filled(
         for first in range(0, kept, step):
             # All blocks have the same length, because JAX would compile again for every other length.
             rows = slice(first := min(first, kept - step), first + step)
-            part = {
-                name: jnp.asarray(np.asarray(value[chain, rows])) for name, value in values.items()
-            }
+            part = {n: jnp.asarray(np.asarray(v[chain, rows])) for n, v in values.items()}
             found = block(part, keys[chain], jnp.arange(first, first + step) * every)
             room.put(chain, first, jax.tree.map(np.asarray, found))
     return room

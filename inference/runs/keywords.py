@@ -1,13 +1,12 @@
 """Support for functions such as `nuts`, which take a method's fields and the arguments of `infer` as keywords."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from onebasin.base.checks import no_argument
+from onebasin.base.checks import checks_names, no_argument
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from ..contracts.method import Method
@@ -18,19 +17,51 @@ if TYPE_CHECKING:
 LIMIT_MB = 256.0
 """The value of `posteriors.pointwise.LIMIT_MB`, repeated because that module takes long to import."""
 
-RUNNING = (
-    *("engine", "seed", "start", "adapt_from", "checkpoint", "client", "predictive_mb"),
-    *("symmetry", "check_symmetry", "progress"),
-)
-"""The arguments of `infer` that every method has."""
+
+class Running(TypedDict, total=False):
+    """The arguments of `infer` that every method has."""
+
+    engine: str | None
+    seed: int
+    start: Any
+    adapt_from: Any
+    checkpoint: str | Path | None
+    client: Any
+    predictive_mb: float
+    symmetry: bool
+    check_symmetry: bool
+    progress: bool | None
 
 
-def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.DataTree:
+RUNNING: Mapping[str, Any] = dict.fromkeys(Running.__annotations__) | {
+    "seed": 0,
+    "predictive_mb": LIMIT_MB,
+    "symmetry": True,
+    "check_symmetry": True,
+}
+"""The defaults of these arguments."""
+
+
+def takes_running[F: Callable[..., Any]](function: F) -> F:
+    """Check the names of a function's arguments; show those of `Running` in its signature instead of `**running`."""
+    signature = inspect.signature(function)
+    own = list(signature.parameters.values())[:-1]
+    running = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=RUNNING[name], annotation=kind
+        )
+        for name, kind in Running.__annotations__.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *running])  # type: ignore[attr-defined]
+    return checks_names(function)
+
+
+def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> "xr.DataTree":
     """Run a method with the arguments of its function: the target, fields of its class, and arguments of `infer`."""
     from .run import run  # Imported here, because it takes long.
 
-    given = with_start(arguments)
-    target = given.pop("target")
+    given = with_start({**RUNNING, **arguments, **arguments["running"]})
+    target, _ = given.pop("target"), given.pop("running")
     how = {name: given.pop(name) for name in RUNNING}
     return run(target, made(method, given), **how)
 

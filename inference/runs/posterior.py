@@ -56,14 +56,12 @@ if TYPE_CHECKING:
 class Origin:
     """The model and the data from which draws come."""
 
-    program: str = (
-        ""  # Text of the Stan program or the NumPyro model's function; empty for a network.
-    )
+    program: str = ""
+    """Text of the Stan program or the NumPyro model's function; empty for a network."""
     program_name: str = ""
     data_sha256: str = ""  # Hash of the data; empty if there are none.
-    kinds: Mapping[str, str] = field(
-        default_factory=dict
-    )  # Kinds of variables, if known before the run.
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of variables, if known before the run."""
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Named axes.
     observed: Mapping[str, Named] = field(default_factory=dict)  # Data of a NumPyro model's sites.
     constant: Mapping[str, Named] = field(default_factory=dict)  # Other numeric arguments.
@@ -118,9 +116,7 @@ def _of_numpyro(target: Target) -> Origin:
 
     with precision("float64"):  # The same for every precision of the run, as in fingerprints.
         sites = sites_of(target, data=True)
-        seen = {
-            name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
-        }
+        seen = {n: np.asarray(s["value"]) for n, s in sites.items() if is_observation(s)}
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
     # Find the function that defines the model, without handlers and partial arguments.
@@ -352,11 +348,7 @@ def add_warmup(tree: xr.DataTree, found: Found) -> None:
     like = tree[schema.POSTERIOR].to_dataset()
     dims = {str(n): tuple(map(str, v.dims[2:])) for n, v in like.data_vars.items()}
     values = {name: found.draws[name] for name in dims}
-    labels = {
-        str(name): axis.values
-        for name, axis in like.coords.items()
-        if name not in schema.SAMPLE_DIMS
-    }
+    labels = {str(n): a.values for n, a in like.coords.items() if n not in schema.SAMPLE_DIMS}
     tree[schema.WARMUP_POSTERIOR] = xr.DataTree(DrawGroup(values, dims).to_dataset(labels))
     tree[schema.WARMUP_SAMPLE_STATS] = xr.DataTree(DrawGroup(found.stats).to_dataset())
     if found.filed is not None:
@@ -387,11 +379,8 @@ def stan_groups(
     found = find_roles(program.roles, data, shapes, priors=derived)
     # Stan writes integers like reals; ArviZ distinguishes counts from measurements by their type.
     counts = {n for n in draws if kinds.get(n) == GENERATED and _is_declared_int(n, origin.program)}
-    counts |= {
-        own
-        for of, own in found.posterior_predictive.items()
-        if of in data and data[of].dtype.kind in "biu"
-    }
+    predicted = found.posterior_predictive.items()
+    counts |= {own for of, own in predicted if of in data and data[of].dtype.kind in "biu"}
     draws = {n: _as_whole(values) if n in counts else values for n, values in draws.items()}
     groups = {
         LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),

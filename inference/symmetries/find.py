@@ -1,26 +1,34 @@
 """`find_symmetry`: the symmetries of a target, read from its program and found from its log density.
 
-Blocks from the program are compared at points and judged like blocks from a search.
+Blocks from the program are compared at points and judged like blocks from a search. Around a run, a declared symmetry
+is checked, and the symmetry of a target that declares none is searched for (`SymmetryTrial`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onebasin.base.checks import check_seed, checks_arguments
-from onebasin.base.errors import ArgumentError, InferenceError
+from onebasin.base.errors import ArgumentError, InferenceError, OnebasinError, StanError
 from onebasin.base.precision import precision
+from onebasin.base.progress import ProgressBars
+from onebasin.base.run_log import notice
 from onebasin.models.symmetry.block import AxisPart
-from onebasin.models.symmetry.group import Group
-from onebasin.models.target import check_target
+from onebasin.models.symmetry.blocks import Group, Symmetry, wider_blocks
+from onebasin.models.symmetry.evidence import Evidence
+from onebasin.models.target import Target, check_target
+from onebasin.posteriors import schema
 
-from ..density.symmetry import spread_draws
-from . import separate, stages
+from ..contracts.method import ValueDensity, defined_by, density_by
+from ..density.symmetry import Derived, SymmetryError, hold, is_close, moving_parts, spread_draws
+from . import stages
 from .groups import copies, parts_compete, variables_compete
 from .measuring import DOUBTFUL, BudgetedDensity, Generator, SearchedDensity, points_of, searched
 from .result import FoundBlock, FoundSymmetry, bounding, listed
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.reading.read import ReadClass, ReadSymmetry
-    from onebasin.models.target import Target
 
 
 EVALUATIONS, SECONDS = 100_000, 8.0  # Limits of a search.
@@ -184,7 +191,7 @@ def _search(s: Search) -> None:
         if length in s.spaces:
             s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))
     s.stage("parts within groups", lambda: stages.by_group(s))
-    s.stage("separate parameters", lambda: separate.unsearched(s))
+    s.stage("separate parameters", lambda: stages.unsearched(s))
     s.stage("rotations", lambda: stages.rotating(s))
     s.stage("weights broken off a stick", lambda: stages.nearly(s))
 
@@ -252,9 +259,7 @@ def _signs(
     chosen: tuple[tuple[str, AxisPart], ...] = ()
     others = []
     for own in sorted(each.signs, key=len):
-        generators = tuple(
-            Generator(name, "negate", place_of(part, shapes[name]), (0,)) for name, part in own
-        )
+        generators = tuple(Generator(n, "negate", place_of(p, shapes[n]), (0,)) for n, p in own)
         if variables_compete(generators, s.at(s.probes[:VERIFIED_AT]) if s.large else s) != "live":
             continue
         if not chosen and signs_fit(each, own):
@@ -294,3 +299,139 @@ def reasons(s: Search) -> tuple[dict[str, str], tuple[str, ...]]:
             what = f"prior of {why.site}: {why.what}"
         said[f"{name}:{axis}"] = what
     return said, program.unknown
+
+
+DERIVED_AT = 4  # Number of points at which derived quantities are computed.
+
+
+def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:
+    """Add derived quantities that move with the components to the blocks; random quantities cannot be tested."""
+    if not density.derived:
+        return symmetry
+    points = density.points(DERIVED_AT, seed)
+    derived = Derived.at(density, points, seed)
+    known = {n: v for n, v in derived.values.items() if n not in derived.random}
+    shapes = {n: v.shape[1:] for n, v in (points | known).items()}
+    found: Symmetry = ()
+    for block in symmetry:
+        part = moving_parts(Group((block,), shapes), np.random.default_rng(seed), DERIVED_AT)[0]
+        changed: list[str] = []
+        with suppress(StanError):
+            there = density.derived_at(block.act(points, *part), seed)
+            changed = [name for name, values in known.items() if not is_close(there[name], values)]
+        for name in changed:
+            if name in block.variables:
+                continue
+            for wider in wider_blocks(block, name, shapes, changed):
+                own = {n: known[n] for n in wider.variables if n in known}
+                moved = wider.act(own, *part)
+                if all(is_close(moved[n], there[n]) for n in own):
+                    block = wider
+                    break
+        found += (block,)
+    return found
+
+
+POINTS, AT_DRAWS = 5, 8
+"""Number of random points at which the symmetry is checked before a run, and of draws after the run."""
+
+
+@dataclass(frozen=True)
+class SymmetryTrial:
+    """A check of the target's symmetry, declared or found, begun before a run and continued at its draws."""
+
+    target: Target
+    density: ValueDensity | None = None
+    """Log density, compiled once for both checks; None if there is nothing to check."""
+    seed: int = 0  # Seed of points and group elements.
+    before: Evidence = field(default_factory=Evidence)  # Result before the run.
+    said: str = ""  # JSON of the result of a search; empty if there was none or it failed.
+
+    def at_draws(self, tree: xr.DataTree) -> Evidence:
+        """Check the symmetry at the draws as well, and return the combined evidence.
+
+        The draws are valid in any case, so a contradiction is not an error: the evidence records why it is refuted.
+        """
+        before, density = self.before, self.density
+        assert density is not None, "there is a symmetry to check"
+        try:
+            with precision("float64"):
+                found = hold(self.target, density, points=AT_DRAWS, seed=self.seed, draws=tree)
+            return before.joined(found.evidence)
+        except SymmetryError as error:
+            return replace(before, refuted=error.reason)
+        except Exception as error:  # An error here must not lose the draws.
+            words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            failed = f"the check at draws failed ({words})"
+            return replace(before, skipped=(*before.skipped, failed))
+
+    def end(self, tree: xr.DataTree) -> None:
+        """Record the check and the search in a posterior, and report a contradiction in a notice."""
+        if self.density is not None:
+            found = self.at_draws(tree)
+            tree.attrs[schema.SYMMETRY_EVIDENCE] = found.to_json()
+            if not found.holds:
+                notice(found.sentence)
+        if self.said:
+            tree.attrs[schema.SYMMETRY_FOUND] = self.said
+
+
+def begin_trial(
+    target: Target,
+    *,
+    engine: str,
+    seed: int,
+    progress: bool | None,
+    wanted: bool = True,
+    derived: bool = False,
+) -> SymmetryTrial | None:
+    """Check a target's declared symmetry on its log density, before a run and in double precision.
+
+    The run's draws do not depend on the check. With `derived`, derived quantities that move with the components are
+    added to the symmetry. Return None if the check is not `wanted`, no symmetry is declared, or the target is a
+    network, whose architecture implies its symmetry.
+    """
+    if not wanted or not target.symmetry or target.is_network:
+        return None
+    with ProgressBars(progress) as bars, precision("float64"):
+        density = density_by(engine, target, bars.say)
+        if derived:
+            target = replace(target, symmetry=with_derived(target.symmetry, density, seed))
+        found = hold(target, density, points=POINTS, seed=seed)
+    return SymmetryTrial(target, density, seed, found.evidence)
+
+
+def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> SymmetryTrial:
+    """Search for the symmetry of a target that declares none, and report it in a notice; errors do not stop the run.
+
+    `say` is called with a line of text before a long computation.
+    """
+    try:
+        return _searched(target, seed, say)
+    except Exception as error:
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
+        notice(f"the search for symmetries failed: {words}")
+        return SymmetryTrial(target)
+
+
+def _searched(target: Target, seed: int, say: Callable[[str], None]) -> SymmetryTrial:
+    engine = defined_by(target, None)
+    found = find_symmetry(target, engine=engine, seed=seed, progress=say)
+    others = [b for b in found.blocks if b.status not in ("live", "harmless")]
+    if found.words or others or found.open:
+        notice(found.sentence)
+    unused = SymmetryTrial(target, said=found.to_json())
+    if not found.symmetry:
+        return unused
+    moved = replace(target, symmetry=found.symmetry)
+    try:
+        trial = begin_trial(moved, engine=engine, seed=seed, progress=False, derived=True)
+    except (OnebasinError, ValueError) as error:
+        notice(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
+        return unused
+    assert trial is not None, "the target has a symmetry and is not a network"
+    before = {name for block in found.symmetry for name in block.variables}
+    along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
+    if along:
+        notice(f"Derived quantities that move with the components: {', '.join(along)}.")
+    return replace(trial, said=unused.said)

@@ -158,10 +158,8 @@ def variables_compete(generators: Generators, compared: Compared) -> Status:
         for probe in compared.probes:
             here, there = probe.point[first], act(generators, probe.point)[first]
             middle = (here + there) / 2.0
-            points += [
-                {**probe.point, first: np.asarray(middle + step * (here - middle))}
-                for step in OUTWARDS
-            ]
+            moved = (np.asarray(middle + step * (here - middle)) for step in OUTWARDS)
+            points += [{**probe.point, first: value} for value in moved]
         rows = compared.measured(points).reshape(-1, len(OUTWARDS))
         return _live_where(
             [

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from onebasin.base.errors import ArgumentError, OnebasinError
 from onebasin.base.precision import precision
 from onebasin.models.symmetry.block import AxisPart
-from onebasin.models.symmetry.gf2 import bits
+from onebasin.models.symmetry.elements import bits
 from onebasin.models.target import Target
 from onebasin.stan.program import definition
 

@@ -10,8 +10,15 @@ import numpy as np
 from onebasin.base.card import Card, Fact, FactList, Part, Shown, Words
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.block import Axes, Block
-from onebasin.models.symmetry.blocks import Complement, Counterparts, Exchangeable, Flip, Symmetry
-from onebasin.models.symmetry.words import in_shell, spell
+from onebasin.models.symmetry.blocks import (
+    Complement,
+    Counterparts,
+    Exchangeable,
+    Flip,
+    Symmetry,
+    in_shell,
+    spell,
+)
 
 from .measuring import Compared, Generator, Generators, LargestChange, Probes, by_name
 
@@ -32,9 +39,7 @@ def exchangeable(
         own = [
             g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
         ]
-        own.sort(
-            key=lambda place: (place, 0) if isinstance(place, int) else (place.axis, place.start)
-        )
+        own.sort(key=lambda p: (p, 0) if isinstance(p, int) else (p.axis, p.start))
         if own:
             axes[name] = tuple(own) if len(own) > 1 else own[0]
     turned = {g.name: g.kind for g in generators if g.axis is None}
@@ -125,9 +130,7 @@ def bounding(why: str, places: Iterable[str]) -> str:
 
 def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
     """Name sets of parts: ``parts {0, 1} and {2, 3}``."""
-    shown = [
-        f"{{{', '.join(map(str, orbit[:8]))}{', ...' * (len(orbit) > 8)}}}" for orbit in orbits
-    ]
+    shown = [f"{{{', '.join(map(str, o[:8]))}{', ...' * (len(o) > 8)}}}" for o in orbits]
     more = f" and {len(orbits) - most} more sets" if len(orbits) > most else ""
     return f"parts {' and '.join(shown[:most])}{more}"
 
@@ -248,9 +251,8 @@ class FoundSymmetry(Shown):
     def sentence(self) -> str:
         """The result in one line."""
         others = [b for b in self.blocks if b.status not in ("live", "harmless")]
-        more = (
-            f" Not used: {'; '.join(f'{b.title} ({b.status})' for b in others)}." if others else ""
-        )
+        named = "; ".join(f"{b.title} ({b.status})" for b in others)
+        more = f" Not used: {named}." if others else ""
         cut = f" Not searched: {'; '.join(self.open)}." if self.open else ""
         if not self.words:
             return f"No live symmetry was found.{more}{cut}"
@@ -278,11 +280,8 @@ class FoundSymmetry(Shown):
         if self.words:
             said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
-        return (
-            "No symmetry was found that alignment could use"
-            if self.blocks
-            else "No symmetry was found"
-        )
+        usable = " that alignment could use" if self.blocks else ""
+        return f"No symmetry was found{usable}"
 
     @property
     def effort(self) -> str:

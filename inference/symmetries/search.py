@@ -22,7 +22,7 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 
 from onebasin.base.errors import InferenceError
-from onebasin.models.symmetry.gf2 import (
+from onebasin.models.symmetry.elements import (
     bits,
     echelon,
     kept_by,
@@ -105,9 +105,8 @@ def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int
     slack = 2.0 * probe.slack(np.abs(every[np.isfinite(every)]).max(initial=0))
     found: list[int] = []
     for place in np.flatnonzero(np.isfinite(values[0])):
-        low, high = np.searchsorted(
-            ordered, [values[0][place] - slack, values[0][place] + slack], side="left"
-        )
+        level = values[0][place]
+        low, high = np.searchsorted(ordered, [level - slack, level + slack], side="left")
         for at in order[low:high]:
             chosen = left[place] ^ right[at]
             new = chosen and reduce(chosen, echelon(found))
@@ -253,15 +252,12 @@ class _Interactions:
         self.measured, self.probe, self.other = compared.measured, probe, other.point
         single = self.measured([{**probe.point, name: self.other[name]} for name in names])
         self.alone = dict(zip(names, single, strict=True))
-        self.slack = 4.0 * probe.slack(
-            np.abs(single[np.isfinite(single)]).max(initial=abs(probe.value))
-        )
+        finite = single[np.isfinite(single)]
+        self.slack = 4.0 * probe.slack(np.abs(finite).max(initial=abs(probe.value)))
 
     def of(self, first: str, seconds: Sequence[str]) -> list[str]:
         """Return the second variables that interact, or may interact, with the first one."""
-        known = [
-            name for name in seconds if np.isfinite([self.alone[first], self.alone[name]]).all()
-        ]
+        known = [n for n in seconds if np.isfinite([self.alone[first], self.alone[n]]).all()]
         both = self.measured(
             [{**self.probe.point, first: self.other[first], n: self.other[n]} for n in known]
         )
@@ -401,9 +397,8 @@ def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None)
         values = density.constrain(spread[:, None] * rng.normal(size=(len(left), density.dim)))
         points = points_of(values)
         known = np.isfinite(measured(points))
-        found |= {
-            place: point for place, point, good in zip(left, points, known, strict=True) if good
-        }
+        tried = zip(left, points, known, strict=True)
+        found |= {place: point for place, point, good in tried if good}
     if not found:
         raise InferenceError(
             "No point with a finite log density was found. Check the data and the prior."

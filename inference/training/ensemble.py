@@ -10,18 +10,15 @@ that of the optima that training finds, and R-hat and ESS do not apply.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from onebasin.base.checks import checks_names
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, settings
 
 from ..contracts.method import Method
-from ..runs.keywords import LIMIT_MB, run_by_keywords
+from ..runs.keywords import Running, run_by_keywords, takes_running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -83,7 +80,7 @@ class Ensemble(Train, Method):
         check_batches(target, self.batch_size)
 
 
-@checks_names
+@takes_running
 def ensemble(
     target: Target,
     *,
@@ -95,16 +92,7 @@ def ensemble(
     dtype: Literal["float64", "float32"] = "float64",
     members: int = 10,
     init: Literal["he", "prior"] = "he",
-    engine: str | None = None,
-    seed: int = 0,
-    start: Any = None,
-    adapt_from: Any = None,
-    checkpoint: str | Path | None = None,
-    client: Any = None,
-    predictive_mb: float = LIMIT_MB,
-    symmetry: bool = True,
-    check_symmetry: bool = True,
-    progress: bool | None = None,
+    **running: Unpack[Running],
 ) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
 

@@ -43,7 +43,6 @@ from ..density.stan_vectors import Density
 from ..runs.checkpoint import Keeper, fingerprint, keeper_in
 from ..training.ensemble import check_batches
 from ..training.train import Batches
-from .advi import Advi
 from .gaussians import (
     GAUSSIANS,
     GaussianFamily,
@@ -53,14 +52,13 @@ from .gaussians import (
     layout_of,
     sample,
 )
-from .symmetrised import Symmetrised
+from .methods import Advi, Symmetrised
 from .term import Information, check_permutations, choose_estimator
 
 WINDOW = 10  # Number of ELBO evaluations whose relative changes decide whether to stop.
 
-Inputs = tuple[
-    jax.Array, jax.Array | None
-]  # Key of a step, and rows of its observations (None for all).
+Inputs = tuple[jax.Array, jax.Array | None]
+"""Key of a step, and rows of its observations (None for all)."""
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
@@ -142,9 +140,7 @@ class TrainingLoop:
             self._keys = keys_for(Purpose.FIT_STEPS, seed, s.amount[0])
             self._order_keys = keys_for(Purpose.FIT_BATCHES, seed, s.amount[0])
         self._advance = jax.jit(self.stepped)
-        self._evaluate = jax.jit(
-            lambda params, key: jax.lax.map(partial(self.evaluate, key), params)
-        )
+        self._evaluate = jax.jit(lambda p, key: jax.lax.map(partial(self.evaluate, key), p))
 
     def first(self, loc: Float[Array, "fit param"], key: jax.Array) -> State:
         """Return the state before the first step, with means at `loc`; the key gives the noise of ADVI."""
@@ -317,9 +313,8 @@ class Plan:
         elbo = TrainingLoop(self.density, self.family, self.settings, seed, self.information)
         if self.information is None:
             steps, evaluations, draws = jax.random.split(jax.random.key(seed), 3)
-            return Begun(
-                elbo, elbo.first(self._means(seed, start), steps), evaluations, draws[None]
-            )
+            first = elbo.first(self._means(seed, start), steps)
+            return Begun(elbo, first, evaluations, draws[None])
         keys = keys_for(Purpose.FIT_DRAWS, seed, self.settings.amount[0])
         draws = jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys)
         state = elbo.first(self._means(seed, start), keys)

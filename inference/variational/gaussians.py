@@ -28,8 +28,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Int
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Block, axes_of, discrete
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Block, Group, axes_of, discrete
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.models.target import Target
 
@@ -55,6 +54,9 @@ class Move:
     flipped: bool
 
 
+Moves = tuple[Move, ...]
+
+
 @dataclass(frozen=True)
 class Parts:
     """Interchangeable parts: their number and their coordinates.
@@ -64,7 +66,7 @@ class Parts:
     """
 
     size: int
-    moves: tuple[Move, ...]
+    moves: Moves
     complements: tuple[str, ...] = ()
 
     @property
@@ -254,9 +256,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     return layout
 
 
-def _moves(
-    density: Density, block: Block, seen: Block, plain: PlainView
-) -> tuple[Density, tuple[Move, ...]]:
+def _moves(density: Density, block: Block, seen: Block, plain: PlainView) -> tuple[Density, Moves]:
     """Return the coordinates that a block moves (`seen` is the block in the plain view); simplexes get a new chart."""
     moves = []
     for name, places in seen.axes.items():
@@ -434,8 +434,5 @@ class FullRank(GaussianFamily):
         return jnp.trace(p["lower"])
 
 
-GAUSSIANS: Mapping[str, Callable[[int], GaussianFamily]] = {
-    "meanfield": MeanField,
-    "fullrank": FullRank,
-}
+GAUSSIANS: Mapping[str, type[GaussianFamily]] = {k.word: k for k in (MeanField, FullRank)}
 """The families of ADVI by name."""

@@ -22,8 +22,8 @@ from onebasin.stan.run import CommandStart, Files, Output, command_line, make_re
 
 from ..contracts.method import Found, Job
 from ..mcmc.stan import SIGNIFICANT_FIGURES, init_values, write
-from .advi import Advi
 from .engine import elbo_trace, found_by_advi
+from .methods import Advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "anneal": (0.0,),

@@ -17,7 +17,7 @@ from the outputs, and every second layer first or last, so that each layer keeps
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 
@@ -61,13 +61,10 @@ from .gaussians import (
     layout_of,
     sample,
 )
-from .symmetrised import Symmetrised
+from .methods import Symmetrised
 
 MAX_EXACT = 12  # Maximum number of parts for which "auto" uses the exact permanent.
 MAX_ELEMENTS = 5040  # Order of the largest group whose elements are all applied to a draw.
-
-Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
-"""A function that maps the parameters, a key and draws (draw, param) to a scalar."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +158,8 @@ class Information:
     def enumerated(self, p: Parameters, draws: Draws) -> jax.Array:
         """Return -log of the mean of q(g w) / q(w) over all group elements."""
         own = self.family.log_density(p, draws)
-        log_ratios = jax.lax.map(
-            lambda element: self._moved(p, element, draws) - own, self.layout.elements()
-        )
+        elements = self.layout.elements()
+        log_ratios = jax.lax.map(lambda element: self._moved(p, element, draws) - own, elements)
         return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
 
     def _sampled(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -215,6 +216,7 @@ def _like_eye(value: np.ndarray, first: int, second: int) -> bool:
 
 
 Operand = Array | Constant
+Operands = Sequence[Operand]
 Rule = Callable[["ProgramWalk", Any, Sequence[Array]], Any]
 
 
@@ -319,16 +321,13 @@ class ProgramWalk:
     def times(self, arrays: Sequence[Array]) -> Array:
         """Return the result of multiplying arrays entry by entry."""
         rank = max(len(array.labels) for array in arrays)
-        form, labels = 0, None
+        form, labels, unify = 0, None, partial(self.on.unify, times=True)
         for array in arrays:
             form ^= array.form
             if len(array.labels) == rank:
                 other = array.labels
-                labels = other if labels is None else tuple(self._tied(labels, other))
+                labels = other if labels is None else tuple(map(unify, labels, other))
         return Array(labels or (), form, any(array.blank for array in arrays))
-
-    def _tied(self, left: Sequence[Label], right: Sequence[Label]) -> list[Label]:
-        return [self.on.unify(a, b, times=True) for a, b in zip(left, right, strict=True)]
 
     def entrywise(self, arrays: Sequence[Array]) -> Array:
         """Return the result of a function of entries in which any sign makes a difference."""
@@ -339,9 +338,7 @@ class ProgramWalk:
 
     # The walk.
 
-    def through(
-        self, jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand]
-    ) -> list[Operand]:
+    def through(self, jaxpr: Jaxpr, consts: Operands, args: Operands) -> list[Operand]:
         """Walk through a program and return the labels or values of its results."""
         env: dict[Any, Operand] = {}
         env.update(zip(jaxpr.constvars, consts, strict=True))
@@ -357,13 +354,13 @@ class ProgramWalk:
             env.update(zip(eqn.outvars, found, strict=True))
         return [read(var) for var in jaxpr.outvars]
 
-    def inner(self, closed: Any, args: Sequence[Operand]) -> list[Operand]:
+    def inner(self, closed: Any, args: Operands) -> list[Operand]:
         """Walk through a program within an equation."""
         if isinstance(closed, Jaxpr):
             return self.through(closed, (), args)
         return self.through(closed.jaxpr, [Constant(value) for value in closed.consts], args)
 
-    def apply(self, eqn: JaxprEqn, args: Sequence[Operand]) -> list[Operand]:
+    def apply(self, eqn: JaxprEqn, args: Operands) -> list[Operand]:
         """Return the labels or values of the results of one equation."""
         name = eqn.primitive.name
         call = called(eqn)
@@ -384,11 +381,9 @@ class ProgramWalk:
         operands: Any = args if name in LOOPS else [self.labelled(arg) for arg in args]
         found = rule(self, eqn, operands)
         results = found if eqn.primitive.multiple_results else (found,)
-        return [
-            each if isinstance(each, Constant) else replace(each, known=None) for each in results
-        ]
+        return [e if isinstance(e, Constant) else replace(e, known=None) for e in results]
 
-    def untangle(self, eqn: JaxprEqn, args: Sequence[Operand]) -> None:
+    def untangle(self, eqn: JaxprEqn, args: Operands) -> None:
         """Fix arrays whose axes are tangled, before an equation for which an order along one of them counts."""
         gone = eqn.params.get("axes", ()) if eqn.primitive.name in TOTALS else ()
         for array in (arg for arg in args if isinstance(arg, Array)):
@@ -405,13 +400,10 @@ class ProgramWalk:
                     and not (own.isdisjoint(gone) and gone)
                     and not whole
                 ):
-                    self.on.untangle(
-                        label.of, self.why("reshaped to a shape that its parts do not fit")
-                    )
+                    why = self.why("reshaped to a shape that its parts do not fit")
+                    self.on.untangle(label.of, why)
 
-    def settled(
-        self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]
-    ) -> list[Array]:
+    def settled(self, start: Operands, body: Callable[[list[Array]], Operands]) -> list[Array]:
         """Find the values that a loop carries; iterate until they no longer change."""
         first = carry = [self.labelled(array) for array in start]
         signs, self.on.signs = self.on.signs, False

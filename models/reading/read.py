@@ -15,12 +15,13 @@ from jax.interpreters import partial_eval
 
 from ..symmetry.block import AxisPart, Block, Place
 from ..symmetry.blocks import Exchangeable, Flip, Symmetry
-from ..symmetry.gf2 import bits, echelon, orthogonal, reduce
+from ..symmetry.elements import bits, echelon, orthogonal, reduce
 from .labels import AxisClass, Label, Leaf, Product, Sum, Unifier, Uniform, Why, leaves, resolve
 from .program import Array, Constant, ProgramWalk
 from .reductions import RULES
 
 Shapes = Mapping[str, tuple[int, ...]]
+NamedPart = tuple[str, AxisPart]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class ReadClass:
 
     size: int
     places: Mapping[str, tuple[AxisPart, ...]]
-    signs: tuple[tuple[tuple[str, AxisPart], ...], ...] = ()
+    signs: tuple[tuple[NamedPart, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,15 @@ class ReadSymmetry:
         Why an axis of a variable, or all parts of it, stays.
     unknown : tuple of str
         Primitives without a rule.
-    equations : int
-        Number of equations at the top level of the program.
     """
 
     classes: tuple[ReadClass, ...]
     flips: tuple[tuple[str, ...], ...]
     fixed: Mapping[tuple[str, int], Why]
     unknown: tuple[str, ...]
-    equations: int
 
 
-def traced(
-    function: Callable[..., Any], shapes: Shapes, inputs: Any = ()
-) -> tuple[ClosedJaxpr, list[str]]:
+def traced(function: Callable, shapes: Shapes, inputs: Any = ()) -> tuple[ClosedJaxpr, list[str]]:
     """Return the program of a function of named arrays, and the names of its results."""
     kind = jax.dtypes.canonicalize_dtype(float)
     given = {name: jax.ShapeDtypeStruct(shape, kind) for name, shape in shapes.items()}
@@ -77,9 +73,8 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
     `inputs` are its other arguments, trees of arrays of any values.
     """
     closed, names = traced(function, shapes, inputs)
-    needed, _ = partial_eval.dce_jaxpr(
-        closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
-    )
+    every = [True] * len(closed.jaxpr.outvars)
+    needed, _ = partial_eval.dce_jaxpr(closed.jaxpr, every, instantiate=True)
     consts = [Constant(value) for value in closed.consts]
     order = sorted(shapes)  # JAX's order of a mapping.
     sites = _sites(needed, names)
@@ -110,7 +105,7 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
         )
         for node in free
     )
-    return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown), len(needed.eqns))
+    return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown))
 
 
 def _walk(
@@ -143,9 +138,6 @@ def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
             if not isinstance(var, Literal):
                 needed.setdefault(var, set()).update(own)
     return found
-
-
-NamedPart = tuple[str, AxisPart]
 
 
 def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedPart]]:
@@ -231,9 +223,7 @@ def _signs(
             if node is None:
                 flips.append(tuple(name for name, _ in named))
             else:
-                signs.setdefault(node, []).append(
-                    tuple((name, part) for name, part in named if part is not None)
-                )
+                signs.setdefault(node, []).append(tuple((n, p) for n, p in named if p is not None))
     return tuple(flips), signs
 
 
@@ -243,9 +233,7 @@ def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
     return part.axis if whole and part.count == shape[part.axis] else part
 
 
-def block_of(
-    each: ReadClass, shapes: Shapes, signs: Sequence[tuple[str, AxisPart]] = ()
-) -> Exchangeable:
+def block_of(each: ReadClass, shapes: Shapes, signs: Sequence[NamedPart] = ()) -> Exchangeable:
     """Return the block of a class, with one set of signs."""
     axes = {}
     for name in (name for name in shapes if name in each.places):
@@ -256,7 +244,7 @@ def block_of(
     return Exchangeable(axes, set(names) == set(axes) or names or False)
 
 
-def signs_fit(each: ReadClass, own: Sequence[tuple[str, AxisPart]]) -> bool:
+def signs_fit(each: ReadClass, own: Sequence[NamedPart]) -> bool:
     """Check whether a block can express a set of signs: it changes a variable's sign along all axes that it moves."""
     return len(own) == sum(len(each.places[name]) for name in {name for name, _ in own})
 

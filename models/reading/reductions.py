@@ -178,10 +178,8 @@ def solved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     matrix = on_axes(walk, matrix, (-1, -2), what)
     rank = len(right.labels)
     right = on_axes(walk, right, [rank - (2 if eqn.params["left_side"] else 1)], what)
-    batch = [
-        walk.on.unify(*pair, times=True)
-        for pair in zip(matrix.labels[:-2], right.labels[:-2], strict=True)
-    ]
+    pairs = zip(matrix.labels[:-2], right.labels[:-2], strict=True)
+    batch = [walk.on.unify(*pair, times=True) for pair in pairs]
     return replaced(right, [*batch, *right.labels[-2:]])
 
 
@@ -230,10 +228,10 @@ def scanned(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Array]
     return [*found[:second], *along]
 
 
-@rule("platform_index")
-def platform(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> Constant:
-    """A choice by the processor type; all programs give the same result."""
-    return Constant(np.asarray(eqn.params["platforms"].index(None)))
+# A choice by the processor type; all programs give the same result.
+rule("platform_index")(
+    lambda walk, eqn, args: Constant(np.asarray(eqn.params["platforms"].index(None)))
+)
 
 
 @rule("while")
@@ -267,8 +265,6 @@ def branched(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Opera
         at = int(np.clip(np.asarray(which.value), 0, len(branches) - 1))
         return walk.inner(branches[at], operands)
     walk.plain(walk.labelled(which))
-    found = [
-        [walk.labelled(each) for each in walk.inner(branch, operands)]
-        for branch in eqn.params["branches"]
-    ]
+    branches = (walk.inner(branch, operands) for branch in eqn.params["branches"])
+    found = [[walk.labelled(each) for each in branch] for branch in branches]
     return [walk.equal(each) for each in zip(*found, strict=True)]

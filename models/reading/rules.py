@@ -29,6 +29,15 @@ def rule(names: str) -> Any:
 
 # Elementwise functions.
 
+# A change of sign does not change the result.
+rule("abs square one_minus_square cos cosh is_finite bessel_i0e")(
+    lambda walk, eqn, args: walk.even(args[0])
+)
+# An odd power keeps signs.
+rule("integer_pow")(lambda walk, eqn, args: args[0] if eqn.params["y"] % 2 else walk.even(args[0]))
+rule("add sub add_any")(lambda walk, eqn, args: walk.equal(args))  # All change sign together.
+rule("optimization_barrier")(lambda walk, eqn, args: list(args))
+
 
 @rule(
     "neg sin tan asin atan sinh tanh asinh atanh erf erf_inv cbrt sign real imag conj convert_element_type "
@@ -36,18 +45,10 @@ def rule(names: str) -> Any:
 )
 def odd(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A change of sign passes to the result."""
-    if (
-        eqn.primitive.name == "convert_element_type"
-        and np.dtype(eqn.params["new_dtype"]).kind == "b"
-    ):
+    kind = eqn.params.get("new_dtype")
+    if eqn.primitive.name == "convert_element_type" and np.dtype(kind).kind == "b":
         return walk.even(args[0])
     return args[0]
-
-
-@rule("abs square one_minus_square cos cosh is_finite bessel_i0e")
-def even(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A change of sign does not change the result."""
-    return walk.even(args[0])
 
 
 @rule(
@@ -78,18 +79,6 @@ def compared(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     return walk.entrywise(args)
 
 
-@rule("integer_pow")
-def integer_pow(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """An odd power keeps signs."""
-    return args[0] if eqn.params["y"] % 2 else walk.even(args[0])
-
-
-@rule("add sub add_any")
-def added(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """All terms must change sign together."""
-    return walk.equal(args)
-
-
 @rule("mul div")
 def multiplied(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Signs are multiplied."""
@@ -109,12 +98,6 @@ def chosen(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     return found
 
 
-@rule("optimization_barrier")
-def passed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
-    """The operands are the results."""
-    return list(args)
-
-
 # Changes of axes.
 
 
@@ -129,16 +112,18 @@ def broadcast(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     return replaced(args[0], labels)
 
 
-@rule("transpose")
-def transposed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Labels are reordered."""
-    return replaced(args[0], [args[0].labels[place] for place in eqn.params["permutation"]])
-
-
-@rule("squeeze")
-def squeezed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes of length 1 are removed."""
-    return dropped(args[0], eqn.params["dimensions"])
+rule("transpose")(
+    lambda walk, eqn, args: replaced(
+        args[0], [args[0].labels[place] for place in eqn.params["permutation"]]
+    )
+)
+rule("squeeze")(lambda walk, eqn, args: dropped(args[0], eqn.params["dimensions"]))
+rule("rev")(
+    lambda walk, eqn, args: on_axes(
+        walk, args[0], eqn.params["dimensions"], "its order is reversed"
+    )
+)
+rule("concatenate")(lambda walk, eqn, args: in_stretches(walk, args, eqn.params["dimension"]))
 
 
 def dropped(array: Array, axes: Sequence[int]) -> Array:
@@ -166,16 +151,8 @@ def reshaped(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
         for label in args[0].labels:
             walk.on.steady(label)
         tangle = Tangle(tuple(args[0].labels), tuple(sizes))
-        found = tuple(
-            Strand(tangle, *each) if each[1] > 1 else Uniform(1) for each in enumerate(sizes)
-        )
+        found = tuple(Strand(tangle, i, n) if n > 1 else Uniform(1) for i, n in enumerate(sizes))
     return replaced(args[0], found)
-
-
-@rule("rev")
-def reversed_(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A reversed axis is fixed."""
-    return on_axes(walk, args[0], eqn.params["dimensions"], "its order is reversed")
 
 
 def on_axes(walk: ProgramWalk, array: Array, axes: Sequence[int], what: str) -> Array:
@@ -184,12 +161,6 @@ def on_axes(walk: ProgramWalk, array: Array, axes: Sequence[int], what: str) -> 
     for axis in axes:
         labels[axis] = walk.fix(labels[axis], what)
     return replaced(array, labels)
-
-
-@rule("concatenate")
-def joined(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Labels along the axis are concatenated, the others are unified."""
-    return in_stretches(walk, args, eqn.params["dimension"])
 
 
 def in_stretches(walk: ProgramWalk, arrays: Sequence[Array], axis: int) -> Array:

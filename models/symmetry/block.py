@@ -258,7 +258,7 @@ class AxisPart:
         if {"start", "count"} <= pairs.keys() <= known and all(map(str.isdigit, pairs.values())):
             return cls(axis, **{name: int(value) for name, value in pairs.items()})
         raise ArgumentError(
-            f"`exchangeable` contains [{text}], which is not a valid part of an axis. Write {SYNTAX}."
+            f"`exchangeable` contains {text!r}, which is not a valid part of an axis. Write {SYNTAX}."
         )
 
 

@@ -18,9 +18,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .block import Block, axes_of
-from .blocks import Symmetry, equal_modes
+from .blocks import Group, Symmetry, equal_modes
 from .elements import Element, Part, Permuted, along
-from .group import Group
 from .plain import plain_view
 from .rotation import Rotation, varimax
 

@@ -233,7 +233,7 @@ class Member(NamedTuple):
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
             raise ArgumentError(
-                f"`tuples` has the invalid member {text}. Write a variable such as mu1, or positions counted from 0, "
+                f"`tuples` has the invalid member {text!r}. Write a variable such as mu1, or positions counted from 0, "
                 "such as theta[2], A[0,1] or A[:,1]. Write -eta for a change of sign, and 1-p for a complement."
             )
         index = tuple(slice(None) if p == ":" else int(p) for p in places if p)

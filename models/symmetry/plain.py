@@ -27,9 +27,8 @@ class _Cut(NamedTuple):
     word: str
     positions: np.ndarray
     shape: tuple[int, ...]
-    places: tuple[
-        Place, ...
-    ]  # The variable's axes or parts that the first axes of `shape` represent.
+    places: tuple[Place, ...]
+    """The variable's axes or parts that the first axes of `shape` represent."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,8 @@ from onebasin.analysis.alignment.barriers import (
 from onebasin.inference.training.ensemble import Ensemble, Train
 from onebasin.inference.training.train import first_values, train
 from onebasin.models import BayesianNetwork, NetworkTarget
-from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.models.symmetry.blocks import Exchangeable, Group, blocks_of
 from onebasin.models.symmetry.elements import Permuted
-from onebasin.models.symmetry.group import Group
 
 from ..networks import tree_of
 from .design import PairSettings, permutations_of

@@ -35,7 +35,7 @@ from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.table import table_to_markdown
 from onebasin.base.text import json_safe, json_text
 from onebasin.inference.contracts.method import Method, as_dict
-from onebasin.inference.methods import as_word
+from onebasin.inference.infer import as_word
 from onebasin.inference.runs import checkpoint, posterior
 from onebasin.posteriors import schema
 from onebasin.posteriors.open import open_posterior

@@ -58,7 +58,7 @@ class Cell:
     """One posterior of a study."""
 
     problem: str  # Label of the model or parametrisation.
-    method: str  # A word of `inference.methods.WORDS`, or a method that the study's `make` defines.
+    method: str  # A word of `inference.infer.WORDS`, or a method that the study's `make` defines.
     engine: str  # Label of the engine.
     settings: Any  # Settings of the method, frozen and JSON-serialisable.
     seed: int  # Seed of the sampler.

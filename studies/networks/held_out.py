@@ -73,7 +73,7 @@ def draw_functions(
     Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"],
 ]:
     """Draw the network's output at `x` and the noise standard deviation (per point if it is predicted)."""
-    from onebasin.models.networks.prediction import predict_with_noise  # It loads JAX.
+    from onebasin.models.networks.bayesian import predict_with_noise  # It loads JAX.
 
     view = as_view(posterior)
     draws = {name: view.values(name) for name in view.variables}

@@ -18,8 +18,7 @@ from onebasin.models import (
     Rotation,
     Target,
 )
-from onebasin.models.symmetry.blocks import from_json, to_json
-from onebasin.models.symmetry.words import as_meant, read, spell
+from onebasin.models.symmetry.blocks import as_meant, from_json, read, spell, to_json
 from onebasin.posteriors.open import open_posterior
 from onebasin.posteriors.writing import save
 

@@ -11,8 +11,7 @@ import numpy as np
 import xarray as xr
 
 import onebasin as ob
-from onebasin.models.symmetry.blocks import from_json
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Group, from_json
 
 from .case import Case
 

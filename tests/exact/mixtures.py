@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 
 import onebasin as ob
 from onebasin.models import Target
-from onebasin.models.transforms.transforms import OrderedNormal
+from onebasin.models.networks.parametrisation import OrderedNormal
 
 from .case import Case
 from .plain import log_normal

@@ -14,7 +14,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.inference.contracts.method import ENGINES, Method, implemented
-from onebasin.inference.methods import METHODS
+from onebasin.inference.infer import METHODS
 from onebasin.models import Exchangeable, Target
 
 FREE_MIXTURE = Path(__file__).parents[1] / "stan" / "programs" / "known" / "free_mixture.stan"

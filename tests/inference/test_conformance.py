@@ -28,8 +28,8 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.inference.contracts.method import ENGINES, engine_for, found_at, implemented
 from onebasin.inference.density.numpyro import NumpyroDensity
+from onebasin.inference.infer import FUNCTIONS, METHODS, method_named
 from onebasin.inference.mcmc import chains
-from onebasin.inference.methods import FUNCTIONS, METHODS, method_named
 from onebasin.inference.runs import checkpoint
 from onebasin.inference.runs.keywords import LIMIT_MB, RUNNING
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target

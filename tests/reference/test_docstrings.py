@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from onebasin.inference.methods import FUNCTIONS
+from onebasin.inference.infer import FUNCTIONS
 
 from .docstrings import PUBLIC, directives, documented
 

@@ -15,7 +15,7 @@ from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.runs.posterior import build
 from onebasin.models import Exchangeable
-from onebasin.models.transforms.transforms import OrderedNormal
+from onebasin.models.networks.parametrisation import OrderedNormal
 from onebasin.posteriors.open import open_posterior
 from onebasin.posteriors.references import FOLDER
 from onebasin.truth.labelling import one_copy

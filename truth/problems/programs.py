@@ -133,7 +133,7 @@ class Stated:
 
     model: Callable[..., None]  # NumPyro model whose arguments are the data of the Stan program.
     program: Path
-    symmetry: str = ""  # Declaration of the symmetry (`models.symmetry.words`); empty without one.
+    symmetry: str = ""  # Declaration of the symmetry (`models.symmetry.blocks`); empty without one.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def condition(self, name: str, data: Mapping[str, Any]) -> Target:

@@ -8,10 +8,15 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
+from onebasin.models.symmetry.blocks import (
+    Complement,
+    Exchangeable,
+    Flip,
+    Group,
+    Symmetry,
+    as_symmetry,
+)
 from onebasin.models.symmetry.elements import Element
-from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.words import as_symmetry
 
 from ..conftest import dataset
 

@@ -6,7 +6,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import as_symmetry
 
 from ..conftest import dataset
 

@@ -12,8 +12,7 @@ from onebasin.analysis.alignment.barriers import (
     transpositions_of,
 )
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
-from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group
 from onebasin.studies.compact_representation.pairs import align_networks, distances, swapped
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())

@@ -12,11 +12,9 @@ from onebasin.analysis.alignment.alignment import (
 )
 from onebasin.analysis.alignment.descent import assign, improve
 from onebasin.analysis.alignment.draws import move
-from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.blocks import Exchangeable, Group, as_symmetry
 from onebasin.models.symmetry.elements import Permuted
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
-from onebasin.models.symmetry.words import as_symmetry
 
 from .conftest import CASES, chain, dataset, plant, price
 

@@ -5,9 +5,8 @@ import pytest
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.alignment import Moments
-from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.blocks import Exchangeable, as_symmetry
 from onebasin.models.symmetry.plain import plain_view
-from onebasin.models.symmetry.words import as_symmetry
 
 from .conftest import CASES, chain, dataset, equal, plant, same_everywhere
 

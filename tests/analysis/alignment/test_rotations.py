@@ -7,8 +7,7 @@ import pytest
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.features import UnclearRotation
-from onebasin.models.symmetry.blocks import Exchangeable, Rotation
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group, Rotation
 
 from ..conftest import dataset
 

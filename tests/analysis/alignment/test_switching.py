@@ -7,8 +7,7 @@ import pytest
 
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.alignment.switching import one_labelling
-from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group
 
 from .conftest import CASES, chain, dataset
 

@@ -7,8 +7,7 @@ import pytest
 
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.alignment.features import factors, rescale
-from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group, Rescalable
 
 from .conftest import CASES, dataset, plant
 

@@ -14,10 +14,9 @@ from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.report import comparison_table
 from onebasin.base.table import Table
 from onebasin.models.networks.architecture import Network
-from onebasin.models.networks.bayesian import BayesianNetwork
+from onebasin.models.networks.bayesian import BayesianNetwork, predict
 from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.networks.parametrisation import Parametrisation
-from onebasin.models.networks.prediction import predict
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
 from ..conftest import network_posterior

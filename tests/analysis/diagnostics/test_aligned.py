@@ -18,8 +18,7 @@ from onebasin.models import (
     Network,
     Rescalable,
 )
-from onebasin.models.symmetry.blocks import to_json
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import as_symmetry, to_json
 from onebasin.posteriors.view import as_view
 
 from ..conftest import mcmc_tree, switched_mixture

@@ -10,8 +10,7 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.verdict import LABELS, PREDICTIONS, SAMPLER, listed
 from onebasin.models import BayesianNetwork, Network
-from onebasin.models.symmetry.blocks import Exchangeable, to_json
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group, to_json
 
 from ..conftest import switched_mixture
 

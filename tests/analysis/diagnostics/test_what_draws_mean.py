@@ -7,8 +7,7 @@ import pytest
 import onebasin as ob
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.summaries.summary import recurring
-from onebasin.models.symmetry.blocks import Flip
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import Flip, as_symmetry
 from onebasin.posteriors import schema
 
 APART = np.array([0, 0, 6, 6])[:, None]

@@ -14,8 +14,7 @@ from benchmarks.verdicts.simulation import relabelled
 from onebasin.analysis.discovery import discover
 from onebasin.analysis.discovery.sorting import identity, sort
 from onebasin.analysis.summaries.summary import rhat_of_entries
-from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.words import read
+from onebasin.models.symmetry.blocks import Group, read
 
 FOUND = {
     "mixture": (lambda rng, how: labels.mixture(rng, labels=how), "mu,sigma,theta"),

@@ -9,7 +9,7 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.networks.parametrisation import Parametrisation
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Group
 
 from ..conftest import network_posterior
 from .conftest import dense, one_variable, random_correlation, with_moments

@@ -17,12 +17,12 @@ import onebasin as ob
 from onebasin.base.precision import precision
 from onebasin.inference import Family
 from onebasin.inference.calibration import result as bands
-from onebasin.inference.calibration.calibrate import CompiledChains, CompiledDensities
+from onebasin.inference.calibration.compiled import compiled_chains, compiled_densities
 from onebasin.inference.calibration.family import MOST_ENTRIES, Looking, rank, simulated
 from onebasin.inference.calibration.result import p_value
 from onebasin.models.numpyro_target import numpyro_model
+from onebasin.models.symmetry.blocks import Group
 from onebasin.models.symmetry.closest import canonical
-from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 
 from ...analysis.conftest import autoregression
@@ -147,7 +147,7 @@ FEW = {"chains": 2, "draws": 4}
 )
 def test_what_is_drawn_for_many_simulations_is_what_the_method_draws_for_each(family, settings):
     simulations = [simulated(family, 1, number) for number in range(2)]
-    drawn = CompiledChains(family, settings)(simulations)
+    drawn = compiled_chains(family, settings)(simulations)
     target = family.condition(simulations[1].data)
     posterior = ob.infer(target, settings, seed=simulations[1].seed)["posterior"]
     for name in posterior:
@@ -161,7 +161,7 @@ def test_log_densities_of_many_simulations_are_those_of_each():
         {"mu": np.array([0.1, 0.5]), "sigma": np.array([1.0, 2.0])},
         {"mu": np.array([1.0, -1.0]), "sigma": np.array([0.5, 1.0])},
     ]
-    found = CompiledDensities(FAMILY)(simulations, points)[1]
+    found = compiled_densities(FAMILY)(simulations, points)[1]
     y = simulations[1].data["y"]
     expected = dist.Normal(points[1]["mu"][:, None], points[1]["sigma"][:, None]).log_prob(y)
     assert np.allclose(found["log likelihood"], expected.sum(axis=1), rtol=1e-5)
@@ -177,7 +177,7 @@ def test_data_whose_size_changes_are_refused_in_words():
     growing = replace(FAMILY, simulate=simulate)
     simulations = [simulated(growing, 1, number) for number in range(6)]
     with pytest.raises(ValueError, match="`simulate` returned"):
-        CompiledChains(growing, ob.Nuts(**FEW, warmup=20))(simulations)
+        compiled_chains(growing, ob.Nuts(**FEW, warmup=20))(simulations)
 
 
 RUNS = 2000

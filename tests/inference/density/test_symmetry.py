@@ -17,9 +17,9 @@ from onebasin.inference.contracts.method import density_by
 from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 from onebasin.inference.runs.posterior import build
-from onebasin.inference.runs.run import SymmetryTrial, begin_trial, with_derived
+from onebasin.inference.symmetries.find import SymmetryTrial, begin_trial, with_derived
+from onebasin.models.symmetry.blocks import read, spell
 from onebasin.models.symmetry.evidence import Evidence, changes
-from onebasin.models.symmetry.words import read, spell
 from onebasin.networks import BayesianNetwork, Network, Parametrisation, Rescalable
 from onebasin.posteriors.view import as_view
 
@@ -321,7 +321,7 @@ def test_nothing_is_checked_where_it_is_not_asked_for_and_draws_are_the_same():
 
 def test_a_networks_symmetry_is_its_architectures(monkeypatch):
     monkeypatch.setattr(
-        "onebasin.inference.runs.run.hold", lambda *_, **__: pytest.fail("it is checked")
+        "onebasin.inference.symmetries.find.hold", lambda *_, **__: pytest.fail("it is checked")
     )
     x = np.zeros((3, 1))
     network = BayesianNetwork(Network(1, (2,))).condition(x, x, name="net")

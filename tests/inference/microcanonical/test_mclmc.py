@@ -16,7 +16,7 @@ from numpyro import distributions as dist
 from onebasin.inference import Mclmc, infer, mclmc
 from onebasin.inference.density.network import density_of
 from onebasin.inference.density.numpyro import NumpyroDensity
-from onebasin.inference.microcanonical.step_bias import Identities
+from onebasin.inference.microcanonical.dynamics import Identities
 from onebasin.models import Target
 from onebasin.posteriors.view import as_view
 

@@ -16,8 +16,7 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
-from onebasin.models.symmetry.blocks import to_json
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import as_symmetry, to_json
 from onebasin.posteriors import leave_one_out
 
 from ...shared_posteriors import regression

@@ -352,7 +352,7 @@ def test_a_search_that_fails_breaks_no_run(mixture, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("the library is\nbroken")
 
-    monkeypatch.setattr(run_module, "_searched", broken)
+    monkeypatch.setattr("onebasin.inference.symmetries.find._searched", broken)
     assert ob.nuts(mixture, **SHORT).attrs["symmetry"] == "[]"
     assert "the search for symmetries failed: the library is" in caplog.messages
 

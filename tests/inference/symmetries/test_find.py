@@ -8,7 +8,7 @@ import pytest
 
 from onebasin.base.errors import InferenceError
 from onebasin.inference.symmetries.find import find
-from onebasin.models.symmetry import gf2
+from onebasin.models.symmetry.elements import echelon, least_basis, orthogonal, reduce, span
 
 from ...cards import check_page
 from .functions import FunctionDensity, parameters
@@ -115,7 +115,7 @@ def test_a_product_of_many_differences_needs_the_search_in_halves():
 
 
 def test_orthogonal_and_least_bases_are_those_of_gf2():
-    space = gf2.orthogonal([0b0110, 0b0011], 4)
-    assert sorted(gf2.span(space)) == [0b0000, 0b0111, 0b1000, 0b1111]
-    assert gf2.least_basis([0b1111, 0b0111], int.bit_count) == [0b1000, 0b0111]
-    assert gf2.reduce(0b1111, gf2.echelon([0b1000, 0b0111])) == 0
+    space = orthogonal([0b0110, 0b0011], 4)
+    assert sorted(span(space)) == [0b0000, 0b0111, 0b1000, 0b1111]
+    assert least_basis([0b1111, 0b0111], int.bit_count) == [0b1000, 0b0111]
+    assert reduce(0b1111, echelon([0b1000, 0b0111])) == 0

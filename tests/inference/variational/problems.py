@@ -19,8 +19,7 @@ from onebasin.models import (
     Parametrisation,
     Target,
 )
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
-from onebasin.models.symmetry.words import as_symmetry
+from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, as_symmetry
 
 TWO_MODES = np.array([1.5, -0.5])
 SPREAD = 0.3

@@ -28,8 +28,7 @@ from onebasin.inference.variational.gaussians import (
 )
 from onebasin.inference.variational.term import Information, choose_estimator
 from onebasin.models import NetworkTarget, Target
-from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Exchangeable, Group
 
 from .problems import (
     SPREAD,

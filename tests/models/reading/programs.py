@@ -16,7 +16,7 @@ import numpy as np
 
 from onebasin.base.precision import precision
 from onebasin.models.reading.read import ReadSymmetry, read
-from onebasin.models.symmetry.gf2 import echelon, reduce
+from onebasin.models.symmetry.elements import echelon, reduce
 
 Values = Mapping[str, jax.Array]
 Shapes = dict[str, tuple[int, ...]]

@@ -9,13 +9,20 @@ import pytest
 
 import onebasin as ob
 from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import Rotation, from_json, to_json
+from onebasin.models.symmetry.blocks import (
+    Group,
+    Rotation,
+    as_symmetry,
+    from_json,
+    in_shell,
+    read,
+    spell,
+    to_json,
+)
 from onebasin.models.symmetry.closest import canonical, closest, plain_view
 from onebasin.models.symmetry.elements import Permuted, Rotated, in_order
 from onebasin.models.symmetry.exchangeable import Exchangeable
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.rotation import criterion, nearest_rotation, refine, varimax
-from onebasin.models.symmetry.words import as_symmetry, in_shell, read, spell
 
 Part, Move = ob.networks.AxisPart, ob.Exchangeable
 CASES = {
@@ -134,7 +141,7 @@ def test_entries_are_those_that_some_element_moves(rng):
 
 
 def test_a_part_that_is_the_whole_axis_is_the_axis():
-    (block,) = ob.models.symmetry.words.as_symmetry(
+    (block,) = ob.models.symmetry.blocks.as_symmetry(
         (Move({"k": Part.between(0, 0, 4)}),), {"k": (4,)}
     )
     assert block == Move({"k": 0})

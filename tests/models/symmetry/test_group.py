@@ -20,9 +20,15 @@ from onebasin.models import (
     Rotation,
 )
 from onebasin.models.networks.architecture import ACTIVATIONS, Activation
-from onebasin.models.symmetry.blocks import Complement, Counterparts, Flip, from_json, to_json
+from onebasin.models.symmetry.blocks import (
+    Complement,
+    Counterparts,
+    Flip,
+    Group,
+    from_json,
+    to_json,
+)
 from onebasin.models.symmetry.elements import Permuted, Rotated, Scaled
-from onebasin.models.symmetry.group import Group
 
 MIXTURE = {"mu": (3,), "sigma": (3,), "theta": (3,), "other": ()}
 NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}

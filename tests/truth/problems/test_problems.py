@@ -11,8 +11,7 @@ from numpyro.handlers import seed, trace
 from onebasin.base.precision import precision
 from onebasin.inference import check_symmetry, log_density
 from onebasin.inference.contracts.method import density_by
-from onebasin.models.symmetry.blocks import equal_modes
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.blocks import Group, equal_modes
 from onebasin.posteriors.references import open_reference
 from onebasin.truth.problems import PROBLEMS
 from onebasin.truth.problems.programs import DATA, PROGRAMS, read_data

@@ -9,7 +9,7 @@ import pytest
 from jax.test_util import check_grads
 from scipy import stats
 
-from onebasin.models.transforms.transforms import (
+from onebasin.models.networks.parametrisation import (
     RADIUS_SD,
     UNIT_COLUMN_CHARTS,
     OrderedNormal,

@@ -1,1 +1,0 @@
-"""Charts of constrained weights and biases, and their prior distributions."""
