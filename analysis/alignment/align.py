@@ -214,12 +214,12 @@ def align(
         inner = units.scales_into(rule.scales)
         if rule.reference == "posterior":
             fixed = about(mean_of(aim, find, features), inner)
-        report = _reporter(progress, rule, features.total)
+        report = _reporter(progress, rule, features.reader.total)
         problem = MatchingProblem(features, team, rule, report)
         matched = _find(problem, inner, fixed)
         before, after = _distances(problem, matched, inner)
     if progress:
-        progress(features.total, features.total)
+        progress(features.reader.total, features.reader.total)
     # Costs in the original units: log variances depend on the unit, distances do not.
     sizes = {name: math.prod(features.shapes[name]) for name in features.names}
     logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
@@ -276,7 +276,7 @@ def _find(
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
-        others = np.delete(np.arange(features.total), start)
+        others = np.delete(np.arange(features.reader.total), start)
         rng = np.random.default_rng(rule.seed)
         more = rng.choice(others, size=min(rule.restarts - 1, len(others)), replace=False)
         return iterate(problem, scales, (start, *(int(row) for row in more)))
@@ -364,10 +364,10 @@ def mean_of(
             )
     theirs = find(view).in_units(own.units)
     sums: dict[str, Any] = dict.fromkeys(own.names, 0.0)
-    for chunk in theirs.chunks:
+    for chunk in theirs.reader.chunks:
         values = theirs.read(chunk)
         sums = {n: s + values[n].sum(axis=0, dtype=np.float64) for n, s in sums.items()}
-    return {name: np.asarray(total / theirs.total) for name, total in sums.items()}
+    return {name: np.asarray(total / theirs.reader.total) for name, total in sums.items()}
 
 
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:

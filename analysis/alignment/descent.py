@@ -356,7 +356,7 @@ class MatchingProblem:
         self, read: Callable[[slice], Arrays], function: Callable[[slice, Arrays], T]
     ) -> Iterator[T]:
         """Call a function with the rows and values of every piece of the draws."""
-        return self.workers.through(read, self.features.chunks, function)
+        return self.workers.through(read, self.features.reader.chunks, function)
 
     def move(self, values: Arrays, parts: Parts) -> Arrays:
         """Move draws of the features (draw, *event)."""
@@ -395,7 +395,7 @@ def sweep(
     added to `moments`.
     """
     features = problem.features
-    total = features.total
+    total = features.reader.total
     parts = copy(before.parts) if before else problem.group.identity((total,))
     cost = before.cost.copy() if before else np.zeros(total)
     moved = np.zeros(total, bool)
@@ -403,7 +403,7 @@ def sweep(
     if before and same:
         settled[:] = before.settled
     active = ~settled.all(axis=1)
-    for chunk in features.chunks:
+    for chunk in features.reader.chunks:
         values = features.read(chunk)
         rows = np.arange(chunk.start, chunk.stop)
         if not active[rows].all():
@@ -458,12 +458,12 @@ def match(problem: MatchingProblem, reference: AlignmentReference, seed: int) ->
     best = _descend(problem, reference, sweep(problem, reference, None))
     if problem.exact:
         return best
-    first = best.swept.parts
+    first, total = best.swept.parts, len(best.swept.cost)
     rng = np.random.default_rng(seed)
     for _ in range(problem.rule.restarts - 1):
-        away = problem.group.compose(first, problem.group.random(rng, (problem.features.total,)))
+        away = problem.group.compose(first, problem.group.random(rng, (total,)))
         nothing = np.zeros_like(best.swept.settled)
-        everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
+        everywhere = Swept(away, np.full(total, np.inf), best.swept.moved, nothing)
         again = _descend(problem, reference, everywhere)
         # Keep the cheaper element for each draw.
         better = again.swept.cost < best.swept.cost * (1 - 1e-12)
@@ -504,7 +504,8 @@ def iterate(
     # Move everything by the same element, so that the first start keeps its labels.
     group, symmetry, reference = problem.group, problem.symmetry, best.reference
     back = group.inverse(take(best.swept.parts, slice(starts[0], starts[0] + 1)))
-    every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)
+    total = len(best.swept.cost)
+    every = tuple(on_arrays(p, lambda a: np.repeat(a, total, 0)) for p in back)
     mean = problem.move({n: m[None] for n, m in reference.mean.items()}, back)
     weight = {n: np.asarray(w)[None] for n, w in reference.weight.items() if np.ndim(w)}
     weight = move(weight, *bare(symmetry, back), weight) if weight else {}

@@ -405,7 +405,7 @@ class Features:
         """Return the same features in given units, or in units found from the draws."""
         if units is None:
             # Rotated variables are centred at zero, and rotations do not change sums of squares about zero.
-            chunks = map(self.read_as_labelled if self.rotated else self._read, self.chunks)
+            chunks = map(self.read_as_labelled if self.rotated else self._read, self.reader.chunks)
             units = find_units(chunks, self.names, self.symmetry, self.reader.argument)
         return replace(self, found_units=units)
 
@@ -426,16 +426,6 @@ class Features:
         """Names of the features."""
         return variables_of(self.symmetry)
 
-    @property
-    def chunks(self) -> tuple[slice, ...]:
-        """The chunks of draws."""
-        return self.reader.chunks
-
-    @property
-    def total(self) -> int:
-        """Number of draws."""
-        return self.reader.total
-
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each feature in one draw."""
@@ -443,7 +433,7 @@ class Features:
 
     def read(self, chunk: slice) -> Arrays:
         """Return the features of a chunk. A single chunk stays in memory."""
-        return self._whole if len(self.chunks) == 1 else self._read(chunk)
+        return self._whole if len(self.reader.chunks) == 1 else self._read(chunk)
 
     def read_as_labelled(self, chunk: slice) -> Arrays:
         """Return the features of a chunk without applying rotations."""
@@ -458,7 +448,7 @@ class Features:
 
     @cached_property
     def _whole(self) -> Arrays:
-        return self._read(self.chunks[0])
+        return self._read(self.reader.chunks[0])
 
     def _read(self, chunk: slice) -> Arrays:
         return self._featurise(self.reader.read(chunk), chunk)
@@ -511,7 +501,7 @@ def whole_element(features: Features, parts: Parts) -> Element:
     scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
     first: list[Part] = []
     then: list[Part] = []
-    for block, still in zip(group.symmetry, group.identity((features.total,)), strict=True):
+    for block, still in zip(group.symmetry, group.identity((features.reader.total,)), strict=True):
         first.append(still if block.keeps_density else next(scaled))
         then.append(next(moving) if block.keeps_density else still)
     moved = zip(features.declared, group.compose(tuple(first), tuple(then)), strict=True)
