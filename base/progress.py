@@ -215,18 +215,12 @@ class ChainBar:
         return "warmup" if done < self._warmup else "sampling"
 
 
-def _known(
-    step_size: float | None = None,
-    acceptance: float | None = None,
-    divergences: float | None = None,
-) -> str:
-    parts = [
-        "" if step_size is None else f"step {step_size:.3g}",
-        "" if acceptance is None else f"accept {acceptance:.2f}",
-        "" if divergences is None else f"{divergences} divergent",
-    ]
-    known = ", ".join(part for part in parts if part)
-    return f" {known}" if known else ""
+_FACTS = {"step_size": "step {:.3g}", "acceptance": "accept {:.2f}", "divergences": "{} divergent"}
+
+
+def _known(**facts: float | None) -> str:
+    known = {name: facts[name] for name in _FACTS if facts.get(name) is not None}
+    return " " * bool(known) + ", ".join(_FACTS[n].format(v) for n, v in known.items())
 
 
 def in_words(seconds: float) -> str:

@@ -171,19 +171,12 @@ def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
             write_table(part, left_out=left_out, card=True)
 
 
-def write_remark(sentence: str, flag: str) -> None:
-    """Write a sentence to stdout, with the mark of its flag."""
+def write_remark(sentence: str, flag: str = "", *, indent: int = 0) -> None:
+    """Write a sentence to stdout, with the mark of its flag; further lines are indented."""
     from rich.text import Text
 
     mark = [(f"{MARKS[flag]} ", _COLOURS[flag])] if flag else []
-    _write(Text.assemble(*mark, plain(sentence)), indent=2 if flag else 0)
-
-
-def write_sentence(sentence: str, *, indent: int = 0) -> None:
-    """Write a sentence to stdout; further lines are indented."""
-    from rich.text import Text
-
-    _write(Text(plain(sentence)), indent=indent)
+    _write(Text.assemble(*mark, plain(sentence)), indent=2 if flag else indent)
 
 
 def _write(text: Text, *, indent: int = 0) -> None:

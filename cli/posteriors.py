@@ -191,7 +191,7 @@ def write_findings(
 
     console.write_card(diagnosis.card(whole=details), left_out=LEFT_OUT)
     if not details:
-        console.write_sentence("More: --details")
+        console.write_remark("More: --details")
         return
     # With --details, also write the numbers, the alignment and every check.
     from onebasin.analysis.report import aligned_table, health_table
@@ -207,7 +207,7 @@ def write_findings(
     if diagnosis.aligned is not None:
         console.write_table(aligned_table(diagnosis.aligned))
         for sentence in diagnosis.aligned.sentences:
-            console.write_sentence(sentence)
+            console.write_remark(sentence)
         for sentence in diagnosis.aligned.warnings:
             console.write_remark(sentence, "warn")
     remarks = [(text, check.flag) for check in diagnosis.checks for text in check.sentences]
@@ -215,7 +215,7 @@ def write_findings(
     remarks += [(text, "") for text in diagnosis.judgement.unjudged if text not in known]
     for sentence, flag in dict.fromkeys(remarks):
         console.write_remark(sentence, flag)
-    console.write_sentence(_TAILS)
+    console.write_remark(_TAILS)
 
 
 PERMUTATIONS = 499
@@ -285,7 +285,7 @@ def compare(
         console.write_json({"files": [str(run) for run in runs], **comparison.to_dict()})
         return
     for sentence in comparison.sentences:
-        console.write_sentence(sentence)
+        console.write_remark(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
     several = len(comparison.moments) > 1  # Each has a table.
@@ -295,12 +295,12 @@ def compare(
     if details or means is None:
         console.write_table(comparison_table(comparison))
     for sentence in comparison.notes if details or means is None else ["More: --details"]:
-        console.write_sentence(sentence)
+        console.write_remark(sentence)
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read the inputs x, and the labels or targets y if they exist."""
-    from onebasin.base.files.sizes import ClaimError, read_arrays
+    from onebasin.base.files.netcdf import ClaimError, read_arrays
 
     remedy = "write the file with numpy.savez(path, x=..., y=...)"
     if not path.is_file():
@@ -390,7 +390,7 @@ def loo(
             console.write_json({**said, "verdicts": verdicts, "models": rows})
             return
         for sentence in found.sentences:
-            console.write_sentence(sentence)
+            console.write_remark(sentence)
         console.write_table(found.summary)
         return
     with ExitStack() as files:
@@ -402,7 +402,7 @@ def loo(
         )
     if not json:
         for line in repr(estimate).splitlines():
-            console.write_sentence(line)
+            console.write_remark(line)
         return
     said = {"verdict": estimate.answer, "sentences": estimate.sentences}
     numbers = {name: float(getattr(estimate, name)) for name in ("elpd", "se", "p", "good_k")}

@@ -150,8 +150,8 @@ def _write_list(json: bool) -> None:
         return
     width = max(map(len, entries))
     for name, entry in entries.items():
-        console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
-        console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
+        console.write_remark(f"{name:<{width}}  {entry.summary}", indent=width + 2)
+        console.write_remark(f"{'':<{width}}  {entry.paper}", indent=width + 2)
     console.say("to run one: onebasin study NAME")
 
 

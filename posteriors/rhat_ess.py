@@ -25,7 +25,7 @@ from jaxtyping import Float
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-from onebasin.base.cores import available_cores
+from onebasin.base.machine import available_cores
 
 Rows = Float[np.ndarray, "param chain draw"]
 PerParam = Float[np.ndarray, " param"]

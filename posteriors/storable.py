@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
-from onebasin.base.files.sizes import in_words, memory
+from onebasin.base.machine import in_words, memory
 from onebasin.base.text import dotted
 
 from .schema import SAMPLE_DIMS
@@ -113,29 +113,27 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
     """
     names = list(names)
     for name in names:
+        said = f"`{argument}` has a variable named"
         if name in SAMPLE_DIMS:
             raise ArgumentError(
-                f"`{argument}` has a variable named {name}, which is an axis of every posterior: rename the "
-                f"variable. The names {', '.join(SAMPLE_DIMS)} are reserved."
+                f"{said} {name}, which is an axis of every posterior: rename the variable. The names "
+                f"{', '.join(SAMPLE_DIMS)} are reserved."
             )
         if not _can_be_written(name):
             raise ArgumentError(
-                f"`{argument}` has a variable named {name!r}, which no file can store. Give the variable a "
-                "name without a slash that is neither empty nor only dots."
+                f"{said} {name!r}, which no file can store. Give the variable a name without a slash that is neither "
+                "empty nor only dots."
             )
-    for name in names:
-        axes = tuple(dims.get(name, ()))
-        for axis in axes:
-            if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
-                raise ArgumentError(
-                    f"`dims` gives an axis of {name} the name {axis!r}. Axis names must be text without a slash, "
-                    f"must differ within a variable, and must not be {' or '.join(SAMPLE_DIMS)}."
-                )
-            if axis in names:
-                raise ArgumentError(
-                    f"`dims` gives an axis of {name} the name {axis!r}, which is also the name of a variable: rename "
-                    "the axis."
-                )
+    for name, axis in ((own, axis) for own in names for axis in dims.get(own, ())):
+        said = f"`dims` gives an axis of {name} the name {axis!r}"
+        twice = tuple(dims[name]).count(axis) > 1
+        if axis in SAMPLE_DIMS or twice or not _can_be_written(axis):
+            raise ArgumentError(
+                f"{said}. Axis names must be text without a slash, must differ within a variable, and must not be "
+                f"{' or '.join(SAMPLE_DIMS)}."
+            )
+        if axis in names:
+            raise ArgumentError(f"{said}, which is also the name of a variable: rename the axis.")
 
 
 def check_values(

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from onebasin.base.errors import CmdStanNotFound, StanProgramError
 from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.writing import working_folder
+from onebasin.base.files.writing import replacing, working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
@@ -318,17 +318,12 @@ def _compile(product: _Product) -> None:
 
 
 def _fill(product: _Product, build: Path) -> None:
-    """Store a compiled file in the cache, in a temporary folder that is then moved to its place."""
-    entry = product.entry
-    with working_folder(entry.name, entry.parent) as temporary:
-        part = temporary / "entry"
+    """Store a compiled file in the cache, completely or not at all."""
+    with replacing(product.entry) as part:
         part.mkdir()
         shutil.copy(build / product.file, part)
         (part / f"{NAME}.stan").write_bytes(product.translation.source)
         (part / _SEAL).write_text(_seal(part / product.file), encoding="ascii")
-        if entry.exists():
-            shutil.rmtree(entry)
-        part.rename(entry)
 
 
 def _make(product: _Product, build: Path, *variables: str) -> None:

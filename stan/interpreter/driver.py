@@ -60,12 +60,11 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+Rows = Iterable[Iterable[float]]
+
+
 def write_table(
-    path: Path,
-    columns: Sequence[str],
-    rows: Iterable[Iterable[float]],
-    digits: int,
-    comments: Iterable[str] = (),
+    path: Path, columns: Sequence[str], rows: Rows, digits: int, comments: Iterable[str] = ()
 ) -> None:
     """Write rows of numbers with the given number of significant digits, then lines of comments."""
     part = path.with_name(f"{path.name}.part")

@@ -10,7 +10,7 @@ from onebasin.analysis.predictive.predictions import HeldOut, predict_held_out
 from onebasin.truth.problems.networks import boston_split
 
 from ..lab.study import Change, Frames, Outcomes, Row, Summary, frame_of, select
-from ..networks import diagnosis_columns, disagrees, score_columns
+from ..networks import PAIRS, diagnosis_columns, disagrees, score_columns
 from .design import OVERLAP, BostonConfig, target
 
 LEVELS = (50, 80, 90, 95, 99)
@@ -88,8 +88,6 @@ The text available to us drops some decimal points: it prints "008" for 0.08 and
 coverage. According to its text, the table has the share of test points outside the 95 % interval.
 """
 
-PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
-"""Pairs of parametrisations without and with the unit-norm constraint, otherwise equal."""
 _PRINTED = {"free": "free", "ordered": "free", "givens": "givens", "givens+ordered": "givens"}
 """Column of the paper's tables that a parametrisation is compared with."""
 

@@ -28,6 +28,8 @@ from .making import SD_EDGES
 
 KEPT = 0.5  # Share of weights that pruned networks keep in comparisons of accuracy.
 Scores = dict[str, float]
+Probabilities = Float[np.ndarray, "obs out"]
+Labels = Int[np.ndarray, " obs"]
 
 
 def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
@@ -70,11 +72,7 @@ def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
     return {name: frame_of(filled) for name, filled in found.items()}
 
 
-def score(
-    probability: Float[np.ndarray, "obs out"],
-    truth: Float[np.ndarray, "obs out"],
-    labels: Int[np.ndarray, " obs"],
-) -> Scores:
+def score(probability: Probabilities, truth: Probabilities, labels: Labels) -> Scores:
     """Compare a distribution over classes with the HMC distribution and with the labels.
 
     `agreement` is the share of images with the same most probable class (the paper's equation 1). `total_variation` is
@@ -92,7 +90,7 @@ def score(
 
 
 def _row(
-    row: Representation, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
+    row: Representation, tree: xr.DataTree, truth: Probabilities, labels: Labels
 ) -> dict[str, Any]:
     """Score the averaged probabilities (means over repeats) and, as `mean_...`, the network with the mean weights.
 

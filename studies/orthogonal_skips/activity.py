@@ -15,6 +15,8 @@ import xarray as xr
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 
+from ..networks import by_variable
+
 THRESHOLD = 1.0
 
 Moments = dict[str, tuple[np.ndarray, np.ndarray]]
@@ -26,14 +28,11 @@ def moments_of(fit: xr.Dataset, model: BayesianNetwork, evaluation: int | None =
     if evaluation is not None:
         fit = fit[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
         fit = fit.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
-    vectors = [np.asarray(fit[name].values, np.float64) for name in ("loc", "scale")]
+    vectors = np.stack([np.asarray(fit[name].values, np.float64) for name in ("loc", "scale")])
+    ordered = {layer.bias for layer in model.network.layers if layer.hidden}
     found: Moments = {}
-    first = 0
-    for name, shape in sorted(model.network.shapes.items()):  # The order of coordinates.
-        last = first + int(np.prod(shape))
-        loc, scale = (vector[first:last].reshape(shape) for vector in vectors)
-        first = last
-        if model.parametrisation.biases == "ordered" and name in _hidden_biases(model):
+    for name, (loc, scale) in by_variable(vectors, model).items():
+        if model.parametrisation.biases == "ordered" and name in ordered:
             # z_1, z_1 + exp(z_2), ... are sums of a normal and independent lognormals.
             steps = np.exp(loc[1:] + scale[1:] ** 2 / 2)
             variances = np.concatenate([scale[:1] ** 2, np.expm1(scale[1:] ** 2) * steps**2])
@@ -69,7 +68,3 @@ def weight_divergences(moments: Moments, model: BayesianNetwork) -> dict[str, np
         mean, sd = moments[name]
         found[name] = (mean**2 + sd**2) / (2 * scale**2) - 0.5 - np.log(sd / scale)
     return found
-
-
-def _hidden_biases(model: BayesianNetwork) -> set[str | None]:
-    return {layer.bias for layer in model.network.layers if layer.hidden}

@@ -221,10 +221,11 @@ def descend(
         return np.asarray(means), np.asarray(factors @ jnp.swapaxes(factors, 1, 2))
 
 
+Normal = tuple[Float[Array, " plane"], Float[Array, "plane plane"]]
+
+
 def sampled_divergence(
-    q: tuple[Float[Array, " plane"], Float[Array, "plane plane"]],
-    noise: Float[Array, "sample plane"],
-    ratio: Float[Array, ""],
+    q: Normal, noise: Float[Array, "sample plane"], ratio: Float[Array, ""]
 ) -> Float[Array, ""]:
     """Estimate KL(q || p) in nats from draws of q (equation 8); `q` is mu and L, `noise` the e of the draws."""
     mean, factor = q[0], jnp.tril(q[1])
@@ -236,10 +237,8 @@ def sampled_divergence(
 
 @partial(jax.jit, static_argnames="descent")
 @partial(jax.vmap, in_axes=(0, 0, None))
-def _descend(
-    key: Key[Array, ""], ratio: Float[Array, ""], descent: Descent
-) -> tuple[Float[Array, " plane"], Float[Array, "plane plane"]]:
-    def step(q: tuple[Array, Array], key_step: Array) -> tuple[tuple[Array, Array], None]:
+def _descend(key: Key[Array, ""], ratio: Float[Array, ""], descent: Descent) -> Normal:
+    def step(q: Normal, key_step: Array) -> tuple[Normal, None]:
         noise = jax.random.normal(key_step, (descent.samples, 2))
         gradient = jax.grad(sampled_divergence)(q, noise, ratio)
         return jax.tree.map(lambda now, down: now - descent.learning_rate * down, q, gradient), None

@@ -326,13 +326,12 @@ def starts(found: Statistics) -> list[Float[np.ndarray, " four"]]:
     return [np.array([m1, m2, math.log(middle), math.log(1.1 * middle)]) for m1, m2 in means]
 
 
+Four = Float[Array, " four"]  # Means and log standard deviations.
+Sides = Float[Array, " side"]
+
+
 @partial(jax.jit, static_argnames="symmetrised")
-def _loss(
-    where: Float[Array, " four"],
-    a: Float[Array, " side"],
-    b: Float[Array, " side"],
-    symmetrised: bool,
-) -> tuple[jax.Array, jax.Array]:
+def _loss(where: Four, a: Sides, b: Sides, symmetrised: bool) -> tuple[jax.Array, jax.Array]:
     def value(where: jax.Array) -> jax.Array:
         elbo = _elbo(where, a, b)
         return -(elbo + _information(where, COARSE) if symmetrised else elbo)
@@ -341,15 +340,11 @@ def _loss(
 
 
 @jax.jit
-def _evaluate(
-    where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
-) -> tuple[jax.Array, jax.Array]:
+def _evaluate(where: Four, a: Sides, b: Sides) -> tuple[jax.Array, jax.Array]:
     return _elbo(where, a, b), _information(where, STEP)
 
 
-def _elbo(
-    where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
-) -> jax.Array:
+def _elbo(where: Four, a: Sides, b: Sides) -> jax.Array:
     """Return the ELBO without `Statistics.constant`."""
     loc, scale = where[:2], jnp.exp(where[2:])
     likelihood = jnp.asarray(0.0)
@@ -367,7 +362,7 @@ def _moments(loc: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array]:
     return loc * share + scale * peak, (loc**2 + scale**2) * share + loc * scale * peak
 
 
-def _information(where: Float[Array, " four"], step: float) -> jax.Array:
+def _information(where: Four, step: float) -> jax.Array:
     loc, scale = where[:2], jnp.exp(where[2:])
     e = jnp.arange(-REACH, REACH + step / 2, step)
     weight = jnp.exp(-(e**2) / 2) * step / math.sqrt(2 * math.pi)

@@ -148,13 +148,12 @@ class Stated:
 
 
 Values = dict[str, np.ndarray]
-Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
-"""Function of a random generator and sizes that returns parameters and the data `y`."""
+Sizes = Mapping[str, int]
+Simulated = tuple[Values, np.ndarray]  # Parameters and the data `y`.
+Simulate = Callable[[np.random.Generator, Sizes], Simulated]
 
 
-def simulate_mixture_of_two(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_mixture_of_two(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `mixture-2`."""
     mu, sigma, theta = rng.normal(0, 5, 2), np.abs(rng.normal(0, 2, 2)), rng.beta(5, 5)
     part = np.where(rng.uniform(size=sizes["N"]) < theta, 0, 1)
@@ -162,9 +161,7 @@ def simulate_mixture_of_two(
     return values, rng.normal(mu[part], sigma[part])
 
 
-def simulate_mixture(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_mixture(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `mixture-3`, `mixture-3-overlap` and `mixture-5`."""
     count = sizes["num_components"]
     weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
@@ -174,9 +171,7 @@ def simulate_mixture(
     return values, rng.normal(mu[part], sigma[part])
 
 
-def simulate_item_response(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_item_response(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `item-response-2pl`."""
     theta, a = rng.normal(size=sizes["J"]), rng.normal(0, 2, sizes["I"])
     b = rng.normal(0, 3, sizes["I"])
@@ -184,9 +179,7 @@ def simulate_item_response(
     return {"theta": theta, "a": a, "b": b}, right.astype(int)
 
 
-def simulate_hidden_markov(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_hidden_markov(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `hidden-markov`."""
     count = sizes["num_states"]
     start, transition = rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count), size=count)
