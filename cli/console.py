@@ -46,11 +46,6 @@ def say(text: str) -> None:
     typer.echo(shown(text), err=True)
 
 
-def is_terminal() -> bool:
-    """Check whether stderr is a terminal."""
-    return sys.stderr.isatty()
-
-
 def complain(message: str, *, lines: bool = False) -> None:
     """Write an error to stderr, with several lines if it contains a program's output."""
     typer.echo(f"onebasin: {shown(message, lines=lines)}", err=True)
@@ -59,7 +54,7 @@ def complain(message: str, *, lines: bool = False) -> None:
 @contextmanager
 def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
     """Show the progress of an alignment; yield a callback that takes the number of draws done and of all draws."""
-    if not is_terminal():
+    if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -11,23 +11,8 @@ import typer
 from onebasin.base.errors import StudyError
 from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_libraries
 
-from . import console, inputs
-from .options import (
-    WRITTEN,
-    DataOf,
-    Exchangeable,
-    Force,
-    Json,
-    ProgramOf,
-    Run,
-    Runs,
-    Seed,
-    ShowDetails,
-    Var,
-    argument,
-    described,
-    option,
-)
+from . import console, inputs, options
+from .options import argument, described, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def diagnose(
-    run: Run,
-    var: Var = None,
-    exchangeable: Exchangeable = None,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    run: options.Run,
+    var: options.Var = None,
+    exchangeable: options.Exchangeable = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     align: bool = option(True, "Look for switching labels and align them.", "--align/--raw"),
     rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
     ess_threshold: float | None = option(
@@ -48,8 +33,8 @@ def diagnose(
     ),
     bfmi_threshold: float = option(0.3, "Warn if E-BFMI is below this value."),
     strict: bool = option(False, "Exit with 1 if the answer is not 'usable'.", "--strict"),
-    details: ShowDetails = False,
-    json: Json = False,
+    details: options.ShowDetails = False,
+    json: options.Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do, and show the numbers."""
     prepare_libraries()
@@ -74,13 +59,13 @@ def diagnose(
 
 
 def align(
-    run: Run,
+    run: options.Run,
     out: Path | None = option(
-        None, f"The aligned posterior to write: {WRITTEN}. By default RUN-aligned.nc."
+        None, f"The aligned posterior to write: {options.WRITTEN}. By default RUN-aligned.nc."
     ),
-    exchangeable: Exchangeable = None,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    exchangeable: options.Exchangeable = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     reference: str = option(
         "gaussian", ("Reference of the alignment: gaussian, mean, draw, or another posterior file.")
     ),
@@ -89,8 +74,8 @@ def align(
     ),
     restarts: int = option(1, "Number of random starts; the best result is kept."),
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
-    seed: Seed = 0,
-    force: Force = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
 ) -> None:
     """Align all draws to a common labelling, and record in the file how each draw was relabelled."""
     prepare_libraries()
@@ -123,19 +108,19 @@ def align(
 
 
 def report(
-    runs: Runs,
+    runs: options.Runs,
     out: Path | None = option(
         None, "The page to write; by default RUN.html, or report.html for several posteriors."
     ),
     title: str = option("Posterior report", "Heading of the page."),
-    var: Var = None,
-    exchangeable: Exchangeable = None,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    var: options.Var = None,
+    exchangeable: options.Exchangeable = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     truth: Path | None = option(
         None, "The posterior that the others are compared with; by default the first."
     ),
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write a self-contained page that says whether posteriors may be used, and shows why."""
     prepare_libraries()
@@ -163,9 +148,9 @@ def report(
 
 
 def convert(
-    run: Run,
-    out: Annotated[Path, described(f"The file to write: {WRITTEN}.")],
-    force: Force = False,
+    run: options.Run,
+    out: Annotated[Path, described(f"The file to write: {options.WRITTEN}.")],
+    force: options.Force = False,
 ) -> None:
     """Write a posterior in the format given by the suffix of --out; several runs are joined into one file."""
     from onebasin.posteriors.writing import write_tree
@@ -224,7 +209,7 @@ FEW = 6
 
 
 def compare(
-    runs: Runs,
+    runs: options.Runs,
     truth: Path | None = option(
         None,
         "The file that the others are compared with (by default the first), or the name of a reference posterior "
@@ -237,13 +222,13 @@ def compare(
         "with the reference.",
         metavar="POINTS.npz",
     ),
-    exchangeable: Exchangeable = None,
-    var: Var = None,
+    exchangeable: options.Exchangeable = None,
+    var: options.Var = None,
     weights: bool = option(True, "Also compare the draws of weights.", "--weights/--no-weights"),
     permutations: int = option(PERMUTATIONS, "Number of permutations for each p-value."),
-    seed: Seed = 0,
-    details: ShowDetails = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    details: options.ShowDetails = False,
+    json: options.Json = False,
 ) -> None:
     """Compare the predictions and draws of posteriors, modulo symmetry, with those of one of them or of a reference."""
     prepare_libraries()
@@ -320,19 +305,19 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def predict(
-    run: Run,
+    run: options.Run,
     new: Annotated[
         Path, argument("NEW.json", "New data by name, as JSON; for a network, the inputs as x.")
     ],
-    program: ProgramOf = None,
-    data: DataOf = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     out: Path | None = option(
-        None, f"Write the posterior with the predictions: {WRITTEN}.", "--out", "-o"
+        None, f"Write the posterior with the predictions: {options.WRITTEN}.", "--out", "-o"
     ),
     prob: float = option(0.9, "Probability of the intervals."),
-    seed: Seed = 0,
-    force: Force = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Predict at new data with the draws of a posterior, and show mean, sd and interval of every prediction."""
     prepare_libraries()
@@ -366,11 +351,11 @@ def predict(
 
 
 def loo(
-    runs: Runs,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    runs: options.Runs,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     var_name: str | None = option(None, "The observed variable, needed if there are several."),
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Estimate how well a model predicts each left-out observation; compare and stack several models."""
     prepare_libraries()

@@ -27,9 +27,8 @@ from .rhat_ess import bulk_ess
 if TYPE_CHECKING:
     import xarray as xr
 
-MIN_DRAWS_FOR_KHAT = (
-    30  # With fewer draws, the tail has fewer than six, too few for the fit of arviz_stats.
-)
+# With fewer draws, the tail has fewer than six, too few for the fit of arviz_stats.
+MIN_DRAWS_FOR_KHAT = 30
 _FLAT = 1e-8
 _LARGEST_EXPONENT = 700.0  # exp overflows beyond this value.
 LogWeights = Float[np.ndarray, " draw"]

@@ -269,10 +269,8 @@ def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     out = {}
     for name, entries in gather(scalars).items():
         parts = [columns[scalars[place]] for place in entries.columns]
-        if (
-            len({part.shape for part in parts}) > 1
-        ):  # Leave them unchanged for a later message with their names.
-            return dict(columns)
+        if len({part.shape for part in parts}) > 1:
+            return dict(columns)  # A later message names them.
         out[name] = np.stack(parts, axis=-1).reshape(*parts[0].shape, *entries.shape)
     return out | {name: values for name, values in columns.items() if values.ndim != 2}
 

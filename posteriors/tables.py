@@ -230,17 +230,9 @@ class ChainFile:
                         seen += len(line)
                     if (count := line.count(delimiter.encode()) + 1) != len(names):
                         uneven = uneven if uneven[0] else (rows, count)
-        return cls(
-            path,
-            tuple(name.strip() for name in names),
-            max(rows, 0),
-            tuple(comments),
-            before,
-            uneven,
-            line.endswith(b"\n"),
-            digest.hexdigest(),
-            delimiter,
-        )
+        columns = tuple(name.strip() for name in names)
+        known = columns, max(rows, 0), tuple(comments), before, uneven
+        return cls(path, *known, line.endswith(b"\n"), digest.hexdigest(), delimiter)
 
     @cached_property
     def header(self) -> Header:
@@ -291,16 +283,9 @@ class ChainFile:
     def frame(self) -> pd.DataFrame:
         """Read all rows, whether or not they are draws."""
         with open_table(self.path) as text:
-            return pd.read_csv(
-                text,
-                sep=self.delimiter,
-                comment="#",
-                index_col=False,
-                header=0,
-                names=list(self.columns),
-                skipinitialspace=True,
-                low_memory=False,
-            )
+            names: dict[str, Any] = {"header": 0, "names": list(self.columns), "index_col": False}
+            how: dict[str, Any] = {"skipinitialspace": True, "low_memory": False}
+            return pd.read_csv(text, sep=self.delimiter, comment="#", **names, **how)
 
 
 def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:

@@ -351,9 +351,7 @@ class View:
         numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
-            if (
-                dim in group.sizes and schema.EVERY in group.attrs
-            ):  # The group has only some of the draws.
+            if dim in group.sizes and schema.EVERY in group.attrs:  # It has only some of the draws.
                 return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 

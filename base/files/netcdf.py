@@ -124,11 +124,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             store = root if node is tree else root.get_child_store(node.path)
             dataset = node.to_dataset(inherit=node is tree)
             for name, variable in dataset.data_vars.items():
-                if (
-                    is_in_file(variable)
-                    and variable.nbytes > PIECE
-                    and variable.dtype.kind in "biufc"
-                ):
+                large = is_in_file(variable) and variable.nbytes > PIECE
+                if large and variable.dtype.kind in "biufc":
                     dataset[name] = variable.copy(data=Later(variable))
             dataset.dump_to_store(store, writer=ByPieces())
     return path

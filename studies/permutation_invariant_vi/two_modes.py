@@ -152,9 +152,8 @@ def divergence_in_plane(
     """Return KL(q || p) in nats for any Gaussian in two dimensions, with u = `DIRECTION`."""
     across = np.array([-DIRECTION[1], DIRECTION[0]])
     along, wide = DIRECTION @ covariance @ DIRECTION, across @ covariance @ across
-    left = (
-        wide - (DIRECTION @ covariance @ across) ** 2 / along
-    )  # The variance across u, given the coordinate along u.
+    # The variance across u, given the coordinate along u.
+    left = wide - (DIRECTION @ covariance @ across) ** 2 / along
     rest = wide + (across @ mean) ** 2 - 1 - np.log(left)
     return divergence(ratio, float(DIRECTION @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
 

@@ -121,15 +121,9 @@ def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
 
 def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
     """Make the settings shared by the fits of all methods."""
-    return Symmetrised(
-        fits=settings.fits,
-        steps=settings.steps,
-        learning_rate=settings.learning_rate,
-        permutations=settings.permutations,
-        draws=settings.draws,
-        report_draws=REPORT_DRAWS,
-        tolerance=0.0,
-    )
+    names = ("fits", "steps", "learning_rate", "permutations", "draws")
+    shared = {name: getattr(settings, name) for name in names}
+    return Symmetrised(report_draws=REPORT_DRAWS, tolerance=0.0, **shared)
 
 
 BEYOND = 8.5  # Standard deviations from the mean of a slope to the edge of the grid.
@@ -193,10 +187,8 @@ def statistics(x: np.ndarray, y: np.ndarray, noise: float) -> Statistics:
 
 def slopes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes s_+ and s_- of f, for weights that broadcast."""
-    return (
-        np.maximum(first, 0) + np.maximum(second, 0),
-        np.maximum(-first, 0) + np.maximum(-second, 0),
-    )
+    up, down = (np.maximum(s * first, 0) + np.maximum(s * second, 0) for s in (1, -1))
+    return up, down
 
 
 def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.ndarray:

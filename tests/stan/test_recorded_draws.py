@@ -79,20 +79,16 @@ def test_nuts_gives_the_published_draws(example):
 
 
 @pytest.mark.parametrize(
-    ("inits", "published"),
+    ("inits", "first", "last"),
     [
-        (None, "Initial log joint probability = -16.144|6 -5.00402 0.000246518 8.73164e-07 1 1 9"),
-        (
-            {"theta": 0.75},
-            "Initial log joint probability = -11.6657|6 -5.00402 0.000237915 9.55309e-07 1 1 9",
-        ),
+        (None, "-16.144", "6 -5.00402 0.000246518 8.73164e-07 1 1 9"),
+        ({"theta": 0.75}, "-11.6657", "6 -5.00402 0.000237915 9.55309e-07 1 1 9"),
     ],
 )
-def test_lbfgs_takes_the_published_steps(example, inits, published):
+def test_lbfgs_takes_the_published_steps(example, inits, first, last):
     text = console(example.optimize(DATA, seed=SEED, inits=inits))
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    for line in published.split("|"):
-        assert line in lines
+    assert {f"Initial log joint probability = {first}", last} <= set(lines)
 
 
 def test_advi_gives_the_published_elbos_and_draws(example):

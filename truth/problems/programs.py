@@ -131,8 +131,8 @@ def schools(J: int, y: Array, sigma: Array) -> None:
 class Stated:
     """A model not yet conditioned on data, defined for both engines."""
 
-    model: Callable[..., None]  # NumPyro model whose arguments are the data of the Stan program.
-    program: Path
+    model: Callable[..., None]
+    """NumPyro model whose arguments are the data of the Stan program, which has the model's name."""
     symmetry: str = ""  # Declaration of the symmetry (`models.symmetry.words`); empty without one.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -143,8 +143,8 @@ class Stated:
         target = numpyro_model(
             self.model, dict(data), symmetry=self.symmetry or (), name=name, dims=self.dims
         )
-        program = stan_program(self.program, dict(data)).stan_program
-        return replace(target, stan_program=program)
+        program = stan_program(PROGRAMS / f"{self.model.__name__}.stan", dict(data))
+        return replace(target, stan_program=program.stan_program)
 
 
 Values = dict[str, np.ndarray]
@@ -223,48 +223,20 @@ def _family(
 
 
 _PART = ("component",)
-MIXTURE_OF_TWO = Stated(
-    mixture_of_two,
-    PROGRAMS / "mixture_of_two.stan",
-    "mu,sigma,1-theta",
-    {"mu": _PART, "sigma": _PART},
-)
-MIXTURE = Stated(
-    mixture,
-    PROGRAMS / "mixture.stan",
-    "weight,mu,sigma",
-    {"weight": _PART, "mu": _PART, "sigma": _PART},
-)
+MIXTURE_OF_TWO = Stated(mixture_of_two, "mu,sigma,1-theta", {"mu": _PART, "sigma": _PART})
+MIXTURE = Stated(mixture, "weight,mu,sigma", dict.fromkeys(("weight", "mu", "sigma"), _PART))
 ITEM_RESPONSE = Stated(
-    item_response,
-    PROGRAMS / "item_response.stan",
-    "+-theta:,+-a:",
-    {"theta": ("person",), "a": ("item",), "b": ("item",)},
+    item_response, "+-theta:,+-a:", {"theta": ("person",), "a": ("item",), "b": ("item",)}
 )
-FACTORS = Stated(
-    factors, PROGRAMS / "factors.stan", "+-L:1", {"L": ("item", "factor"), "psi": ("item",)}
-)
-TOPICS = Stated(
-    topics,
-    PROGRAMS / "topics.stan",
-    "theta:1,phi",
-    {"theta": ("doc", "topic"), "phi": ("topic", "word")},
-)
+FACTORS = Stated(factors, "+-L:1", {"L": ("item", "factor"), "psi": ("item",)})
+TOPICS = Stated(topics, "theta:1,phi", {"theta": ("doc", "topic"), "phi": ("topic", "word")})
 HIDDEN_MARKOV = Stated(
     hidden_markov,
-    PROGRAMS / "hidden_markov.stan",
     "A:0:1,mu,sigma,start",
     {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
 )
-LATENT_CLASSES = Stated(
-    latent_classes,
-    PROGRAMS / "latent_classes.stan",
-    "share,q",
-    {"share": ("class",), "q": ("class", "item")},
-)
-SCHOOLS = Stated(
-    schools, PROGRAMS / "schools.stan", dims={"eta": ("school",), "theta": ("school",)}
-)
+LATENT_CLASSES = Stated(latent_classes, "share,q", {"share": ("class",), "q": ("class", "item")})
+SCHOOLS = Stated(schools, dims={"eta": ("school",), "theta": ("school",)})
 
 
 def read_data(name: str) -> dict[str, Any]:
@@ -293,59 +265,54 @@ def _problem(
     )
 
 
-def _of_mixture(*points: float) -> dict[str, Any]:
-    return {
+_LABELS = ("label switching",)
+
+
+def _mixture(
+    name: str,
+    title: str,
+    stated: Stated,
+    simulate: Simulate,
+    points: tuple[float, ...],
+    *keywords: str,
+    **more: Any,
+) -> Problem:
+    """Make the problem of a mixture; its density at some points is an invariant."""
+    invariants: dict[str, Invariant] = {
         "ordered(mu)": problem.ordered("mu"),
         "mean(y)": problem.mixture_mean,
         "sd(y)": problem.mixture_sd,
         "density(y)": problem.mixture_density(points),
     }
-
-
-_LABELS = ("label switching",)
-_STEPHENS = "Stephens 2000, Dealing with label switching in mixture models"
+    more["references"] = ("Stephens 2000, Dealing with label switching in mixture models",)
+    more["keywords"] = ("mixture", *_LABELS, *keywords)
+    return _problem(name, title, stated, simulate=simulate, invariants=invariants, **more)
 
 
 def problems() -> tuple[Problem, ...]:
     """Return all problems that are programs."""
     return (
-        _problem(
+        _mixture(
             "mixture-2",
             "Two normals whose labels nothing tells apart; the weight becomes its complement",
-            MIXTURE_OF_TWO,
-            simulate=simulate_mixture_of_two,
-            invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS),
+            *(MIXTURE_OF_TWO, simulate_mixture_of_two, (-4.0, -2.0, 0.0, 2.0, 4.0)),
         ),
-        _problem(
+        _mixture(
             "mixture-3",
             "Three normals, apart from each other",
-            MIXTURE,
-            simulate=simulate_mixture,
-            invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS),
+            *(MIXTURE, simulate_mixture, (-4.0, -2.0, 0.0, 2.0, 4.0)),
         ),
-        _problem(
+        _mixture(
             "mixture-3-overlap",
             "Three normals that overlap, so that labels switch within chains and aligned means depend on the rule",
-            MIXTURE,
-            simulate=simulate_mixture,
-            invariants=_of_mixture(-2.0, -1.0, 0.0, 1.0, 2.0),
+            *(MIXTURE, simulate_mixture, (-2.0, -1.0, 0.0, 1.0, 2.0), "overlap"),
             settings=replace(ADAPTED, target_acceptance=0.95),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS, "overlap"),
         ),
-        _problem(
+        _mixture(
             "mixture-5",
             "Five normals, apart from each other: 120 labellings",
-            MIXTURE,
-            simulate=simulate_mixture,
-            invariants=_of_mixture(-8.0, -4.0, 0.0, 4.0, 8.0),
+            *(MIXTURE, simulate_mixture, (-8.0, -4.0, 0.0, 4.0, 8.0)),
             settings=replace(ADAPTED, init="optimum"),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS),
         ),
         _problem(
             "item-response-2pl",
