@@ -9,17 +9,7 @@ import pytest
 from onebasin.base.errors import ArgumentError
 from onebasin.cli import main as cli
 
-HEAVY = [
-    "jax",
-    "numpy",
-    "numpyro",
-    "xarray",
-    "pandas",
-    "scipy",
-    "matplotlib",
-    "arviz_stats",
-    "cmdstanpy",
-]
+HEAVY = "jax numpy numpyro xarray pandas scipy matplotlib arviz_stats cmdstanpy"
 STEPS = [
     "import onebasin",
     "from onebasin.cli.main import main",
@@ -30,7 +20,7 @@ STEPS = [
 
 
 def test_nothing_heavy_is_loaded_before_there_is_something_to_do():
-    look = f"print('loaded', *sorted(set({HEAVY}) & set(sys.modules)))"
+    look = f"print('loaded', *sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
     call = [sys.executable, "-c", "\n".join(["import sys", *(f"{s}\n{look}" for s in STEPS)])]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
     told = [line for line in done.stdout.splitlines() if line.startswith("loaded")]
