@@ -9,15 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_535,
+    "base": 3_484,
     "models": 7_844,
-    "posteriors": 4_090,
-    "stan": 3_975,
+    "posteriors": 3_988,
+    "stan": 3_895,
     "analysis": 21_325,
     "inference": 19_702,
-    "truth": 1_359,
-    "studies": 5_354,
-    "cli": 2_712,
+    "truth": 1_303,
+    "studies": 5_272,
+    "cli": 2_658,
     "onebasin": 372,
     "tests": 35_034,
     "benchmarks": 6_007,
