@@ -96,12 +96,10 @@ def check_count(argument: str, value: object, *, least: int = 1, most: int = MOS
         raise ArgumentError(f"`{argument}` must be at most {most:,}; got {value!r}.")
 
 
-def check_seed(seed: Any, argument: str = "seed") -> int:
+def check_seed(seed: Any) -> int:
     """Return a seed as an `int`; reject one that an engine cannot take."""
     if not _is_whole(seed) or not 0 <= seed <= MAX_SEED:
-        raise ArgumentError(
-            f"`{argument}` must be a whole number from 0 to {MAX_SEED}; got {seed!r}."
-        )
+        raise ArgumentError(f"`seed` must be a whole number from 0 to {MAX_SEED}; got {seed!r}.")
     return int(seed)
 
 

@@ -11,17 +11,8 @@ from collections.abc import Mapping
 from threading import RLock
 from typing import Any
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from .run_log import record
@@ -33,10 +24,10 @@ SHOW_EVERY = 0.2
 """Minimum number of seconds between two updates of a notebook's output."""
 
 
-class _TimeLeftColumn(TimeRemainingColumn):
+class _TimeLeftColumn(progress.TimeRemainingColumn):
     """Column with the time left, for bars that are timed."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: progress.Task) -> Text:
         return super().render(task) if task.fields["timed"] else Text()
 
 
@@ -55,11 +46,11 @@ class ProgressBars:
             enabled = moves and not _in_ci(os.environ)
         self._enabled = enabled
         self._seen = enabled and moves
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=8),  # A chain's line then fits into 80 columns.
-            MofNCompleteColumn(),
+        self._progress = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(bar_width=8),  # A chain's line then fits into 80 columns.
+            progress.MofNCompleteColumn(),
             _TimeLeftColumn(),
             console=console,
             disable=self._notebook or not self._seen,
@@ -124,7 +115,7 @@ class ProgressBars:
 
     def move(self, bar: int, completed: int, description: str | None = None) -> None:
         """Update a bar and its description."""
-        self._progress.update(TaskID(bar), completed=completed, description=description)
+        self._progress.update(progress.TaskID(bar), completed=completed, description=description)
         self._show_in_notebook()
 
     def say(self, message: str) -> None:
@@ -215,18 +206,12 @@ class ChainBar:
         return "warmup" if done < self._warmup else "sampling"
 
 
-def _known(
-    step_size: float | None = None,
-    acceptance: float | None = None,
-    divergences: float | None = None,
-) -> str:
-    parts = [
-        "" if step_size is None else f"step {step_size:.3g}",
-        "" if acceptance is None else f"accept {acceptance:.2f}",
-        "" if divergences is None else f"{divergences} divergent",
-    ]
-    known = ", ".join(part for part in parts if part)
-    return f" {known}" if known else ""
+_FACTS = {"step_size": "step {:.3g}", "acceptance": "accept {:.2f}", "divergences": "{} divergent"}
+
+
+def _known(**facts: float | None) -> str:
+    known = {name: facts[name] for name in _FACTS if facts.get(name) is not None}
+    return " " * bool(known) + ", ".join(_FACTS[n].format(v) for n, v in known.items())
 
 
 def in_words(seconds: float) -> str:

@@ -41,10 +41,9 @@ _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 class _Lines(logging.Handler):
     """Handler that adds a line to a file for every record."""
 
-    def __init__(self, path: Path, prefix: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(logging.INFO)
-        self._path, self._prefix = path, prefix
-        self._room = PRINTED_BYTES
+        self._path, self._room = path, PRINTED_BYTES
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != LOGGER.name:  # The user's program printed this.
@@ -55,12 +54,12 @@ class _Lines(logging.Handler):
                 record.msg, record.args = "further output of programs is omitted", ()
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         with suppress(OSError), self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{at} {self._prefix}{shown(record.getMessage())}\n")
+            file.write(f"{at} {shown(record.getMessage())}\n")
 
 
 @contextmanager
-def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
-    """Append the records and notices of this process to a log; each line begins with its time and `prefix`.
+def logged_to(path: Path) -> Iterator[None]:
+    """Append the records and notices of this process to a log; each line begins with its time.
 
     An existing file that is not a log is left unchanged, and nothing is logged.
     """
@@ -72,7 +71,7 @@ def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
         notice(f"{path} is not the log of a run: it was left unchanged, and this run has no log.")
         yield
         return
-    handler, level = _Lines(path, prefix), LOGGER.level
+    handler, level = _Lines(path), LOGGER.level
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
     try:

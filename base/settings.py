@@ -1,9 +1,9 @@
 """Settings: frozen dataclasses that pydantic checks when they are made, with onebasin's own error messages.
 
 The type of a field says which values are allowed: one of the types below, a `Literal` of words, or one of these or
-`None`. Values are checked and never converted, so that the record equals the user's input. The docstring of a method's
-function describes the fields under "Parameters", in NumPy's style; `descriptions` reads it for the command line's
-options.
+`None`. The text in a type follows "`name` must" in messages. Values are checked and never converted, so that the record
+equals the user's input. The docstring of a method's function describes the fields under "Parameters", in NumPy's style;
+`descriptions` reads it for the command line's options.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from dataclasses import dataclass as plain_dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
 
@@ -23,13 +22,6 @@ from .checks import LARGEST, MOST, choose, kind_of
 from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
 
 
-@plain_dataclass(frozen=True)
-class Rule:
-    """A condition on values; its text follows "`name` must"."""
-
-    text: str
-
-
 def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
     """Check a number without pydantic's conversion of 1 to 1.0; integers beyond 64 bits become floats."""
     number = check(value)
@@ -38,19 +30,17 @@ def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
 
 _KEPT = WrapValidator(_as_given)
 
-Count = Annotated[int, Field(ge=1, le=MOST), Rule("be a whole number of at least 1")]
-WholeNumber = Annotated[int, Field(ge=0, le=MOST), Rule("be a whole number of at least 0")]
-Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number of at least 2")]
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
+Count = Annotated[int, Field(ge=1, le=MOST), "be a whole number of at least 1"]
+WholeNumber = Annotated[int, Field(ge=0, le=MOST), "be a whole number of at least 0"]
+Several = Annotated[int, Field(ge=2, le=MOST), "be a whole number of at least 2"]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED), f"be a whole number from 0 to {MAX_SEED}"]
 
-Positive = Annotated[
-    float, Field(gt=0, allow_inf_nan=False), _KEPT, Rule("be a positive finite number")
-]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), _KEPT, "be a positive finite number"]
 NonNegative = Annotated[
-    float, Field(ge=0, allow_inf_nan=False), _KEPT, Rule("be a finite number of at least 0")
+    float, Field(ge=0, allow_inf_nan=False), _KEPT, "be a finite number of at least 0"
 ]
-Probability = Annotated[float, Field(gt=0, lt=1), _KEPT, Rule("lie between 0 and 1")]
-Share = Annotated[float, Field(ge=0, le=1), _KEPT, Rule("be a share from 0 to 1")]
+Probability = Annotated[float, Field(gt=0, lt=1), _KEPT, "lie between 0 and 1"]
+Share = Annotated[float, Field(ge=0, le=1), _KEPT, "be a share from 0 to 1"]
 """A number from 0 to 1; unlike a `Probability`, it may be 0 or 1."""
 
 
@@ -106,8 +96,8 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
     field = cls.__pydantic_fields__[name]
     parts = [*field.metadata, field.annotation]
     for part in parts:  # The list grows: the arguments of a type are appended below.
-        if isinstance(part, Rule):
-            return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
+        if isinstance(part, str):
+            return ArgumentError(f"`{name}` must {part}; got {value!r}.{hint}")
         if get_origin(part) is Literal:
             try:
                 choose(name, value, get_args(part))

@@ -119,13 +119,13 @@ def parse_json(text: str, *, once: bool = False) -> Any:
         ) from None
 
 
-def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as readable JSON, in one line if `indent` is None.
+def json_text(value: Any) -> str:
+    """Write a value as readable JSON.
 
     Non-finite numbers become null. Letters of all languages are kept; characters that a terminal would obey are
     escaped.
     """
-    text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(json_safe(value), indent=2, ensure_ascii=False, allow_nan=False)
     return escape_acting(text, lambda character: json.dumps(character)[1:-1])
 
 

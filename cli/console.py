@@ -46,11 +46,6 @@ def say(text: str) -> None:
     typer.echo(shown(text), err=True)
 
 
-def is_terminal() -> bool:
-    """Check whether stderr is a terminal."""
-    return sys.stderr.isatty()
-
-
 def complain(message: str, *, lines: bool = False) -> None:
     """Write an error to stderr, with several lines if it contains a program's output."""
     typer.echo(f"onebasin: {shown(message, lines=lines)}", err=True)
@@ -59,7 +54,7 @@ def complain(message: str, *, lines: bool = False) -> None:
 @contextmanager
 def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
     """Show the progress of an alignment; yield a callback that takes the number of draws done and of all draws."""
-    if not is_terminal():
+    if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -171,19 +166,12 @@ def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
             write_table(part, left_out=left_out, card=True)
 
 
-def write_remark(sentence: str, flag: str) -> None:
-    """Write a sentence to stdout, with the mark of its flag."""
+def write_remark(sentence: str, flag: str = "", *, indent: int = 0) -> None:
+    """Write a sentence to stdout, with the mark of its flag; further lines are indented."""
     from rich.text import Text
 
     mark = [(f"{MARKS[flag]} ", _COLOURS[flag])] if flag else []
-    _write(Text.assemble(*mark, plain(sentence)), indent=2 if flag else 0)
-
-
-def write_sentence(sentence: str, *, indent: int = 0) -> None:
-    """Write a sentence to stdout; further lines are indented."""
-    from rich.text import Text
-
-    _write(Text(plain(sentence)), indent=indent)
+    _write(Text.assemble(*mark, plain(sentence)), indent=2 if flag else indent)
 
 
 def _write(text: Text, *, indent: int = 0) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import typer
 
-from onebasin.base.extras import EXTRAS, is_installed
 from onebasin.base.files.cache import CacheError, user_cache
+from onebasin.base.machine import EXTRAS, is_installed
 from onebasin.base.processes.libraries import prepare_libraries
 from onebasin.base.text import Flag
 

@@ -11,23 +11,8 @@ import typer
 from onebasin.base.errors import StudyError
 from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_libraries
 
-from . import console, inputs
-from .options import (
-    WRITTEN,
-    DataOf,
-    Exchangeable,
-    Force,
-    Json,
-    ProgramOf,
-    Run,
-    Runs,
-    Seed,
-    ShowDetails,
-    Var,
-    argument,
-    described,
-    option,
-)
+from . import console, inputs, options
+from .options import argument, described, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def diagnose(
-    run: Run,
-    var: Var = None,
-    exchangeable: Exchangeable = None,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    run: options.Run,
+    var: options.Var = None,
+    exchangeable: options.Exchangeable = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     align: bool = option(True, "Look for switching labels and align them.", "--align/--raw"),
     rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
     ess_threshold: float | None = option(
@@ -48,8 +33,8 @@ def diagnose(
     ),
     bfmi_threshold: float = option(0.3, "Warn if E-BFMI is below this value."),
     strict: bool = option(False, "Exit with 1 if the answer is not 'usable'.", "--strict"),
-    details: ShowDetails = False,
-    json: Json = False,
+    details: options.ShowDetails = False,
+    json: options.Json = False,
 ) -> None:
     """Say whether a posterior may be used, why, and what to do, and show the numbers."""
     prepare_libraries()
@@ -74,13 +59,13 @@ def diagnose(
 
 
 def align(
-    run: Run,
+    run: options.Run,
     out: Path | None = option(
-        None, f"The aligned posterior to write: {WRITTEN}. By default RUN-aligned.nc."
+        None, f"The aligned posterior to write: {options.WRITTEN}. By default RUN-aligned.nc."
     ),
-    exchangeable: Exchangeable = None,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    exchangeable: options.Exchangeable = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     reference: str = option(
         "gaussian", ("Reference of the alignment: gaussian, mean, draw, or another posterior file.")
     ),
@@ -89,8 +74,8 @@ def align(
     ),
     restarts: int = option(1, "Number of random starts; the best result is kept."),
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
-    seed: Seed = 0,
-    force: Force = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
 ) -> None:
     """Align all draws to a common labelling, and record in the file how each draw was relabelled."""
     prepare_libraries()
@@ -123,19 +108,19 @@ def align(
 
 
 def report(
-    runs: Runs,
+    runs: options.Runs,
     out: Path | None = option(
         None, "The page to write; by default RUN.html, or report.html for several posteriors."
     ),
     title: str = option("Posterior report", "Heading of the page."),
-    var: Var = None,
-    exchangeable: Exchangeable = None,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    var: options.Var = None,
+    exchangeable: options.Exchangeable = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     truth: Path | None = option(
         None, "The posterior that the others are compared with; by default the first."
     ),
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write a self-contained page that says whether posteriors may be used, and shows why."""
     prepare_libraries()
@@ -163,9 +148,9 @@ def report(
 
 
 def convert(
-    run: Run,
-    out: Annotated[Path, described(f"The file to write: {WRITTEN}.")],
-    force: Force = False,
+    run: options.Run,
+    out: Annotated[Path, described(f"The file to write: {options.WRITTEN}.")],
+    force: options.Force = False,
 ) -> None:
     """Write a posterior in the format given by the suffix of --out; several runs are joined into one file."""
     from onebasin.posteriors.writing import write_tree
@@ -191,7 +176,7 @@ def write_findings(
 
     console.write_card(diagnosis.card(whole=details), left_out=LEFT_OUT)
     if not details:
-        console.write_sentence("More: --details")
+        console.write_remark("More: --details")
         return
     # With --details, also write the numbers, the alignment and every check.
     from onebasin.analysis.report import aligned_table, health_table
@@ -207,7 +192,7 @@ def write_findings(
     if diagnosis.aligned is not None:
         console.write_table(aligned_table(diagnosis.aligned))
         for sentence in diagnosis.aligned.sentences:
-            console.write_sentence(sentence)
+            console.write_remark(sentence)
         for sentence in diagnosis.aligned.warnings:
             console.write_remark(sentence, "warn")
     remarks = [(text, check.flag) for check in diagnosis.checks for text in check.sentences]
@@ -215,7 +200,7 @@ def write_findings(
     remarks += [(text, "") for text in diagnosis.judgement.unjudged if text not in known]
     for sentence, flag in dict.fromkeys(remarks):
         console.write_remark(sentence, flag)
-    console.write_sentence(_TAILS)
+    console.write_remark(_TAILS)
 
 
 PERMUTATIONS = 499
@@ -224,7 +209,7 @@ FEW = 6
 
 
 def compare(
-    runs: Runs,
+    runs: options.Runs,
     truth: Path | None = option(
         None,
         "The file that the others are compared with (by default the first), or the name of a reference posterior "
@@ -237,13 +222,13 @@ def compare(
         "with the reference.",
         metavar="POINTS.npz",
     ),
-    exchangeable: Exchangeable = None,
-    var: Var = None,
+    exchangeable: options.Exchangeable = None,
+    var: options.Var = None,
     weights: bool = option(True, "Also compare the draws of weights.", "--weights/--no-weights"),
     permutations: int = option(PERMUTATIONS, "Number of permutations for each p-value."),
-    seed: Seed = 0,
-    details: ShowDetails = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    details: options.ShowDetails = False,
+    json: options.Json = False,
 ) -> None:
     """Compare the predictions and draws of posteriors, modulo symmetry, with those of one of them or of a reference."""
     prepare_libraries()
@@ -285,7 +270,7 @@ def compare(
         console.write_json({"files": [str(run) for run in runs], **comparison.to_dict()})
         return
     for sentence in comparison.sentences:
-        console.write_sentence(sentence)
+        console.write_remark(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
     several = len(comparison.moments) > 1  # Each has a table.
@@ -295,12 +280,12 @@ def compare(
     if details or means is None:
         console.write_table(comparison_table(comparison))
     for sentence in comparison.notes if details or means is None else ["More: --details"]:
-        console.write_sentence(sentence)
+        console.write_remark(sentence)
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read the inputs x, and the labels or targets y if they exist."""
-    from onebasin.base.files.sizes import ClaimError, read_arrays
+    from onebasin.base.files.netcdf import ClaimError, read_arrays
 
     remedy = "write the file with numpy.savez(path, x=..., y=...)"
     if not path.is_file():
@@ -322,19 +307,19 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def predict(
-    run: Run,
+    run: options.Run,
     new: Annotated[
         Path, argument("NEW.json", "New data by name, as JSON; for a network, the inputs as x.")
     ],
-    program: ProgramOf = None,
-    data: DataOf = None,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     out: Path | None = option(
-        None, f"Write the posterior with the predictions: {WRITTEN}.", "--out", "-o"
+        None, f"Write the posterior with the predictions: {options.WRITTEN}.", "--out", "-o"
     ),
     prob: float = option(0.9, "Probability of the intervals."),
-    seed: Seed = 0,
-    force: Force = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Predict at new data with the draws of a posterior, and show mean, sd and interval of every prediction."""
     prepare_libraries()
@@ -368,11 +353,11 @@ def predict(
 
 
 def loo(
-    runs: Runs,
-    program: ProgramOf = None,
-    data: DataOf = None,
+    runs: options.Runs,
+    program: options.ProgramOf = None,
+    data: options.DataOf = None,
     var_name: str | None = option(None, "The observed variable, needed if there are several."),
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Estimate how well a model predicts each left-out observation; compare and stack several models."""
     prepare_libraries()
@@ -392,7 +377,7 @@ def loo(
             console.write_json({**said, "verdicts": verdicts, "models": rows})
             return
         for sentence in found.sentences:
-            console.write_sentence(sentence)
+            console.write_remark(sentence)
         console.write_table(found.summary)
         return
     with ExitStack() as files:
@@ -404,7 +389,7 @@ def loo(
         )
     if not json:
         for line in repr(estimate).splitlines():
-            console.write_sentence(line)
+            console.write_remark(line)
         return
     said = {"verdict": estimate.answer, "sentences": estimate.sentences}
     numbers = {name: float(getattr(estimate, name)) for name in ("elpd", "se", "p", "good_k")}

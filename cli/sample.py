@@ -1,5 +1,6 @@
 """`onebasin sample`: sample any Stan program or NumPyro model. The fields of the method's settings become options."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,22 +12,8 @@ import typer
 from onebasin.base.errors import StudyError, interruption_says
 from onebasin.base.processes.libraries import prepare_libraries
 
-from . import console, inputs
-from .options import (
-    SYMMETRY,
-    Data,
-    Force,
-    Json,
-    Program,
-    Progress,
-    Scheduler,
-    Seed,
-    ShowDetails,
-    described,
-    keyword,
-    option,
-    with_options,
-)
+from . import console, inputs, options
+from .options import described, keyword, option, with_options
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,28 +25,28 @@ MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
 
 def sample(
     context: typer.Context,
-    program: Program,
-    data: Data = None,
+    program: options.Program,
+    data: options.Data = None,
     out: Path | None = option(None, "The posterior to write; by default PROGRAM.nc."),
     method: str = option("nuts", "Name of the method."),
     engine: str | None = option(
         None, "numpyro, stanli, cmdstan or nutpie; by default chosen for the program or model."
     ),
-    seed: Seed = 0,
-    exchangeable: list[str] | None = option(None, SYMMETRY),
+    seed: options.Seed = 0,
+    exchangeable: list[str] | None = option(None, options.SYMMETRY),
     find: bool = option(
         True, "Search for the symmetry if none is declared.", "--symmetry/--no-symmetry"
     ),
-    scheduler: Scheduler = None,
+    scheduler: options.Scheduler = None,
     predictive_mb: float | None = option(
         None,
         "Maximum size in MB of a NumPyro model's log likelihoods and predictions; 0 for none. By default 256.",
         metavar="MEGABYTES",
     ),
-    force: Force = False,
-    details: ShowDetails = False,
-    json: Json = False,
-    progress: Progress = True,
+    force: options.Force = False,
+    details: options.ShowDetails = False,
+    json: options.Json = False,
+    progress: options.Progress = True,
     **given: Any,
 ) -> None:
     """Sample any Stan program or NumPyro model; repeat the command to resume."""
@@ -99,7 +86,7 @@ def sample(
         scheduler=scheduler,
     )
     # With JSON, show bars in a terminal, but no lines of progress in a file or a pipe.
-    progress = progress and (not json or console.is_terminal())
+    progress = progress and (not json or sys.stderr.isatty())
     with interruption_says(lambda: request.kept):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))
@@ -139,17 +126,17 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     asked = next((w.partition("=")[2] for w in words if w.startswith("--method=")), asked)
     name = WORDS[asked or "nuts"][0] if asked in ("", *WORDS) else ""
     shown = {name: OFFERED[name]} if "--help" in words and name in OFFERED else OFFERED
-    options = setting_options(shown)
+    offered = setting_options(shown)
     if any(cls.takes_adaptation for cls in shown.values()):
         text = (
             "Take step sizes and metrics from this posterior or JSON file; the warmup then adapts only the step "
             "size."
         )
         kind = Annotated[Path | None, described(text, metavar="RUN.nc")]
-        options.append(keyword("adapt_from", None, kind))
+        offered.append(keyword("adapt_from", None, kind))
     if "--help" in words and not any(word.startswith("--method") for word in words):
-        options = [option for option in options if option.name in MOST_USED]
-    return with_options(sample, [method, *options])
+        offered = [option for option in offered if option.name in MOST_USED]
+    return with_options(sample, [method, *offered])
 
 
 def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:

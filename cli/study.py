@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,22 +93,9 @@ def study(
         _, recorded = run.read_results(out or run.recorded(name, size), name)
         _write_findings(chosen, recorded, json=json)
         return
-    config = chosen.configure(
-        Options(
-            quick=quick,
-            full=full,
-            engine=engine,
-            seed=seed,
-            chains=chains,
-            warmup=warmup,
-            draws=draws,
-            dtype=dtype,
-            splits=splits,
-            datasets=datasets,
-            parametrisations=words_in(parametrisations),
-            problems=words_in(problems),
-        )
-    )
+    given = {field.name: context.params[field.name] for field in fields(Options)}
+    words = {name: words_in(given[name]) for name in ("parametrisations", "problems")}
+    config = chosen.configure(Options(**given | words))
     command = ["onebasin", *sys.argv[1:]]
     folder = run.opened(out, study=name, config=config, command=command, force=force)
 
@@ -150,8 +138,8 @@ def _write_list(json: bool) -> None:
         return
     width = max(map(len, entries))
     for name, entry in entries.items():
-        console.write_sentence(f"{name:<{width}}  {entry.summary}", indent=width + 2)
-        console.write_sentence(f"{'':<{width}}  {entry.paper}", indent=width + 2)
+        console.write_remark(f"{name:<{width}}  {entry.summary}", indent=width + 2)
+        console.write_remark(f"{'':<{width}}  {entry.paper}", indent=width + 2)
     console.say("to run one: onebasin study NAME")
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import logsumexp, softmax
 
 from .base.errors import ArgumentError, InferenceError
-from .base.extras import lacks
+from .base.machine import lacks
 from .inference.contracts.method import Method
 from .models.networks.architecture import Network
 from .models.networks.bayesian import BayesianNetwork, mean_and_sd, predict

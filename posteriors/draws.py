@@ -96,9 +96,8 @@ def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> b
     gaps = np.diff(ordered)
     below = int(gaps.argmax()) + 1
     few, many = sorted((sides[0][:below], sides[1][: len(ordered) - below]), key=len)
-    if (
-        gaps.max() > period / 3 and len(few) < NEAREST
-    ):  # A tail beyond the cut rather than a mirror image.
+    if gaps.max() > period / 3 and len(few) < NEAREST:
+        # A tail lies beyond the cut, rather than a mirror image.
         far = OUTLIER * many[:BESIDE].max() / len(many[:BESIDE])
         return bool(few[0] <= far and np.median(few) <= BEYOND * np.median(many))
     if len(ordered) < 2 * NEAREST or (ordered == np.rint(ordered)).all():
@@ -149,9 +148,8 @@ class Columns:
             )
         return self._steady(out, slice(first, last))
 
-    def _steady(
-        self, values: Float[np.ndarray, "*draws column"], part: slice
-    ) -> Float[np.ndarray, "*draws column"]:
+    def _steady(self, values: np.ndarray, part: slice) -> np.ndarray:
+        """Fix constant columns, and unwrap angles."""
         if self.fixed is not None:
             values = np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
         for column, circle in self.circles.items():
@@ -263,9 +261,10 @@ RECUR = 0.9
 parameter never do that."""
 
 
-def distinct_and_moves(
-    values: Float[np.ndarray, "chain draw column"],
-) -> tuple[Int[np.ndarray, " column"], Int[np.ndarray, " column"]]:
+Counts = Int[np.ndarray, " column"]
+
+
+def distinct_and_moves(values: Float[np.ndarray, "chain draw column"]) -> tuple[Counts, Counts]:
     """Count, for each column, the distinct numbers and the draws that differ from the previous draw."""
     moves = len(values) + (values[:, 1:] != values[:, :-1]).sum(axis=(0, 1))
     ordered = np.sort(values.reshape(-1, values.shape[2]), axis=0)
@@ -305,18 +304,10 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
         return replace(draws, source=Columns(variables, None, steady, circles))
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
+    angles = {k: circles[entry] for k, entry in enumerate(kept.tolist()) if entry in circles}
     return Draws(
         tuple(names[i] for i in kept),
-        Columns(
-            variables,
-            kept,
-            None if steady is None else steady[kept],
-            {
-                place: circles[entry]
-                for place, entry in enumerate(kept.tolist())
-                if entry in circles
-            },
-        ),
+        Columns(variables, kept, None if steady is None else steady[kept], angles),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )

@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from onebasin.base.errors import FormatError
 from onebasin.base.files.netcdf import loaded, pieces
@@ -23,9 +24,6 @@ from onebasin.models.symmetry.evidence import Evidence
 from . import schema
 from .schema import adopted
 from .scratch import close_with
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _MCMC = ("nuts", "hmc")
 """Methods whose draws form Markov chains."""
@@ -48,13 +46,12 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
     Reject runs of different models, methods or settings, and a chain that appears twice. Messages and the attribute
     `joined` use the paths.
     """
-    import xarray as xr
-
     runs = [adopted(tree) for tree in trees]
     for run in runs:
         run.attrs = {name: schema.plain(value) for name, value in run.attrs.items()}
     for run, path in zip(runs[1:], paths[1:], strict=True):
-        _check_alike(run, path, runs[0], paths[0])
+        for difference in _differences(run, runs[0], paths[0]):
+            raise FormatError(path, difference)
     _check_chains(runs, paths)
     groups = {}
     for name in (schema.POSTERIOR, schema.SAMPLE_STATS, *schema.DRAW_GROUPS):
@@ -72,27 +69,20 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
         return loaded(tree)
 
 
-def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) -> None:
-    """Reject a run that does not belong to the posterior of the first run."""
+def _differences(run: xr.DataTree, first: xr.DataTree, other: Path) -> Iterator[str]:
+    """Say why a run does not belong to the posterior of the first run, whose file is `other`."""
     method = run.attrs.get(schema.METHOD) or first.attrs.get(schema.METHOD)
     aligned = schema.ALIGNMENT in run.children
     if (method and method not in _MCMC) or aligned:
         what = "an aligned posterior" if aligned else f"of the method {method}"
-        raise FormatError(
-            path,
-            f"is {what}, so it cannot be joined with {other}: join only unaligned runs of nuts or hmc",
-        )
+        yield f"is {what}, so it cannot be joined with {other}: join only unaligned runs of nuts or hmc"
     for name, word in _AGREE.items():
         if run.attrs.get(name) != first.attrs.get(name):
-            raise FormatError(
-                path,
-                f"differs from {other} in its {word}: join runs of one posterior, or use `compare`",
-            )
+            yield f"differs from {other} in its {word}: join runs of one posterior, or use `compare`"
     for name, (value, there) in _differing(_settings(run), _settings(first)):
-        raise FormatError(
-            path,
+        yield (
             f"was made with {name}={value}, whereas {other} was made with {name}={there}: join runs with the same "
-            "settings",
+            "settings"
         )
     shapes = (
         {
@@ -102,10 +92,9 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
         for each in (run, first)
     )
     for name, (here, there) in _differing(*shapes):
-        raise FormatError(
-            path,
+        yield (
             f"differs from {other} in its variables or number of draws (shapes of {name}: {here or 'missing'} and "
-            f"{there or 'missing'}). Join runs of the same model with equal numbers of draws",
+            f"{there or 'missing'}). Join runs of the same model with equal numbers of draws"
         )
 
 
@@ -141,8 +130,6 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
 
 def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
     """Join one group of all runs; return None if the runs store different draws or variables in it."""
-    import xarray as xr
-
     alike = all(
         dataset.sizes["draw"] == datasets[0].sizes["draw"]
         and set(dataset.data_vars) == set(datasets[0].data_vars)

@@ -120,19 +120,11 @@ def leave_one_out(
         for values in np.concatenate(found, axis=1)
     )
     elpd, se, p, _ = dataarray_stats.loo_summary(elpd_i, p_i)
-    return ELPDDataLOO(
-        elpd=elpd,
-        se=se,
-        p=p,
-        n_samples=samples,
-        n_data_points=elpd_i.size,
-        scale="log",
-        warning=bool((pareto_k > khat_limit(samples)).any()),
-        good_k=khat_limit(samples),
-        elpd_i=elpd_i,
-        pareto_k=pareto_k,
-        p_loo_i=p_i,
-    )
+    good = khat_limit(samples)
+    about: dict[str, Any] = {"n_samples": samples, "n_data_points": elpd_i.size, "scale": "log"}
+    about |= {"warning": bool((pareto_k > good).any()), "good_k": good}
+    about |= {"elpd_i": elpd_i, "pareto_k": pareto_k, "p_loo_i": p_i}
+    return ELPDDataLOO(elpd=elpd, se=se, p=p, **about)
 
 
 def _without(values: xr.DataArray, masked: np.ndarray) -> xr.DataArray:

@@ -27,9 +27,8 @@ from .rhat_ess import bulk_ess
 if TYPE_CHECKING:
     import xarray as xr
 
-MIN_DRAWS_FOR_KHAT = (
-    30  # With fewer draws, the tail has fewer than six, too few for the fit of arviz_stats.
-)
+# With fewer draws, the tail has fewer than six, too few for the fit of arviz_stats.
+MIN_DRAWS_FOR_KHAT = 30
 _FLAT = 1e-8
 _LARGEST_EXPONENT = 700.0  # exp overflows beyond this value.
 LogWeights = Float[np.ndarray, " draw"]
@@ -40,6 +39,7 @@ COVERED, SHORT = 0.25, 0.5
 """Draws reach all of the target if the weights are worth this share of the draws, or if k-hat is at most `SHORT`."""
 TAIL = 0.05
 """Probability of each tail."""
+ENDS = np.array([TAIL, 1 - TAIL])
 STATISTICS = ("location", "spread", "lower", "upper")
 """Statistics of ranks: the mean, the mean distance from the middle, and the shares in both tails."""
 CLAIMED = (0.056, 0.024, 0.0155, 0.0155)
@@ -235,7 +235,9 @@ def known(
         z = apart / (weights @ apart**2) ** 0.5
         terms = np.column_stack([z, (z**2 - 1) / 2, ends - weights @ ends])
         found = np.sqrt((share * terms**2).sum(axis=0))
-        ends_off = _quantile_errors(flat[:, place], weights, found[2:])
+        # The error of the worse quantile follows from the errors of the shares in the tails.
+        either = np.clip([ENDS - found[2:], ENDS + found[2:]], 0, 1)
+        ends_off = np.ptp(quantiles(flat[:, place], weights, either), axis=0).max() / 2
         scale = (weights @ apart**2) ** 0.5
         errors[:, place] = np.nan_to_num([*found[:2], ends_off / scale], nan=np.inf)
         if with_khats:
@@ -245,26 +247,12 @@ def known(
 
 
 def quantiles(
-    values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]
-) -> Float[np.ndarray, " end"]:
-    """Return the 5 % and 95 % quantiles of weighted draws."""
+    values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"], at: np.ndarray = ENDS
+) -> np.ndarray:
+    """Return quantiles of weighted draws, by default those of 5 % and 95 %."""
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
-    return values[order][np.minimum(np.searchsorted(below, [TAIL, 1 - TAIL]), len(values) - 1)]
-
-
-def _quantile_errors(
-    values: Float[np.ndarray, " draw"],
-    weights: Float[np.ndarray, " draw"],
-    shares: Float[np.ndarray, " end"],
-) -> float:
-    """Return the larger standard error of the two quantiles, derived from the errors of the tail shares."""
-    order = np.argsort(values)
-    below = np.cumsum(weights[order]) / weights.sum()
-    middle = np.array([TAIL, 1 - TAIL])
-    either = np.clip([middle - shares, middle + shares], 0, 1)
-    low, high = values[order][np.minimum(np.searchsorted(below, either), len(values) - 1)]
-    return float((high - low).max() / 2)
+    return values[order][np.minimum(np.searchsorted(below, at), len(values) - 1)]
 
 
 def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]) -> float:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
+import xarray as xr
 
 from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 
 from .open import open_tree
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
 
 FOLDER = Path(__file__).parents[1] / "truth" / "references"
 
@@ -41,8 +39,6 @@ def references() -> pd.DataFrame:
     >>> ob.truth.references().loc["mixture-3", "symmetry"]
     'weight,mu,sigma'
     """
-    import pandas as pd
-
     rows = {}
     for name in names():
         info = json.loads((FOLDER / name / f"{name}.info.json").read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ from jaxtyping import Float
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-from onebasin.base.cores import available_cores
+from onebasin.base.machine import available_cores
 
 Rows = Float[np.ndarray, "param chain draw"]
 PerParam = Float[np.ndarray, " param"]
@@ -82,6 +82,7 @@ def mean_ess(rows: Rows) -> PerParam:
 
 
 def _each(function: Callable[[Rows], PerParam], rows: Rows) -> PerParam:
+    """Compute a number of each quantity; NaN for fewer than four draws."""
     if rows.shape[2] < LEAST_DRAWS:
         return np.full(len(rows), np.nan)
     return np.concatenate(_over_blocks(function, rows))
@@ -99,11 +100,9 @@ def mcse_sd(rows: Rows) -> PerParam:
     flat = _flat(rows)
     square = (flat - flat.mean(axis=1, keepdims=True)) ** 2
     variance = square.mean(axis=1)
+    ess = mean_ess(square.reshape(rows.shape))
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_variance = ((square**2).mean(axis=1) - variance**2) / mean_ess(
-            square.reshape(rows.shape)
-        )
-        return np.sqrt(of_variance / variance / 4)
+        return np.sqrt(((square**2).mean(axis=1) - variance**2) / ess / variance / 4)
 
 
 def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
@@ -182,9 +181,8 @@ def _rhat(rows: Rows) -> PerParam:
     draws = rows.shape[2]
     between = draws * np.var(rows.mean(axis=2), axis=1, ddof=1)
     within = np.var(rows, axis=2, ddof=1).mean(axis=1)
-    within = np.where(
-        (rows == rows[..., :1]).all(axis=(1, 2)), 0.0, within
-    )  # Avoid rounding errors.
+    still = (rows == rows[..., :1]).all(axis=(1, 2))  # Avoid rounding errors.
+    within = np.where(still, 0.0, within)
     return np.sqrt((between / within + draws - 1) / draws)
 
 

@@ -21,8 +21,8 @@ import xarray as xr
 
 from onebasin.base.errors import WriteError
 from onebasin.base.files.netcdf import Sink, open_tree
-from onebasin.base.files.sizes import in_words
 from onebasin.base.files.writing import temporary_folder
+from onebasin.base.machine import in_words
 
 from .schema import SAMPLE_DIMS
 from .storable import axes_of

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
-from onebasin.base.files.sizes import in_words, memory
+from onebasin.base.machine import in_words, memory
 from onebasin.base.text import dotted
 
 from .schema import SAMPLE_DIMS
@@ -113,29 +113,27 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
     """
     names = list(names)
     for name in names:
+        said = f"`{argument}` has a variable named"
         if name in SAMPLE_DIMS:
             raise ArgumentError(
-                f"`{argument}` has a variable named {name!r}, which is the name of an axis in every posterior: "
-                f"rename the variable. The names {' and '.join(SAMPLE_DIMS)} are reserved."
+                f"{said} {name!r}, which is the name of an axis in every posterior: rename the variable. The names "
+                f"{' and '.join(SAMPLE_DIMS)} are reserved."
             )
         if not _can_be_written(name):
             raise ArgumentError(
-                f"`{argument}` has a variable named {name!r}, which no file can store. Give the variable a name that "
-                "has no slash and does not consist only of dots."
+                f"{said} {name!r}, which no file can store. Give the variable a name that has no slash and does not "
+                "consist only of dots."
             )
-    for name in names:
-        axes = tuple(dims.get(name, ()))
-        for axis in axes:
-            if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
-                raise ArgumentError(
-                    f"`dims` gives an axis of {name} the name {axis!r}, which is not allowed. Give each axis of a "
-                    f"variable a different name, without a slash and other than {' or '.join(SAMPLE_DIMS)}."
-                )
-            if axis in names:
-                raise ArgumentError(
-                    f"`dims` gives an axis of {name} the name {axis!r}, which is also the name of a variable: rename "
-                    "the axis."
-                )
+    for name, axis in ((own, axis) for own in names for axis in dims.get(own, ())):
+        said = f"`dims` gives an axis of {name} the name {axis!r}"
+        twice = tuple(dims[name]).count(axis) > 1
+        if axis in SAMPLE_DIMS or twice or not _can_be_written(axis):
+            raise ArgumentError(
+                f"{said}, which is not allowed. Give each axis of a variable a different name, without a slash and "
+                f"other than {' or '.join(SAMPLE_DIMS)}."
+            )
+        if axis in names:
+            raise ArgumentError(f"{said}, which is also the name of a variable: rename the axis.")
 
 
 def check_values(
@@ -275,10 +273,8 @@ def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     out = {}
     for name, entries in gather(scalars).items():
         parts = [columns[scalars[place]] for place in entries.columns]
-        if (
-            len({part.shape for part in parts}) > 1
-        ):  # Leave them unchanged for a later message with their names.
-            return dict(columns)
+        if len({part.shape for part in parts}) > 1:
+            return dict(columns)  # A later message names them.
         out[name] = np.stack(parts, axis=-1).reshape(*parts[0].shape, *entries.shape)
     return out | {name: values for name, values in columns.items() if values.ndim != 2}
 

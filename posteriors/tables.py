@@ -28,17 +28,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 
 from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
-from onebasin.base.extras import lacks
-from onebasin.base.files.sizes import in_words, memory
+from onebasin.base.machine import in_words, lacks, memory
 
 from . import schema
 from .pareto import is_of_weights
 from .storable import dataset_of, entry_names, gather, gathered, storable_names
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
 PARQUET = b"PAR1"
@@ -149,14 +148,19 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
 
 @contextmanager
 def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
-    """Open a text file as bytes, decompressed and without its byte order mark."""
-    with path.open("rb") as plain:
-        packed = plain.read(len(GZIP)) == GZIP
-        plain.seek(0)
-        file = gzip.GzipFile(fileobj=plain) if packed else plain
-        if file.read(len(_BOM)) != _BOM:
-            file.seek(0)
-        yield file
+    """Open a text file as bytes, decompressed and without its byte order mark; reject a file that is not text."""
+    try:
+        with path.open("rb") as plain:
+            packed = plain.read(len(GZIP)) == GZIP
+            plain.seek(0)
+            file = gzip.GzipFile(fileobj=plain) if packed else plain
+            if file.read(len(_BOM)) != _BOM:
+                file.seek(0)
+            yield file
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(
+            path, "is not a readable text file, so it cannot be a CSV file: use another copy"
+        ) from error
 
 
 STATS = schema.OLDER | {
@@ -202,15 +206,6 @@ class ChainFile:
     @classmethod
     def of(cls, path: Path) -> Self:
         """Read a file once, line by line; reject a file that is not text."""
-        try:
-            return cls._surveyed(path)
-        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(
-                path, "is not a readable text file, so it cannot be a CSV file: use another copy"
-            ) from error
-
-    @classmethod
-    def _surveyed(cls, path: Path) -> Self:
         comments: list[str] = []
         before: dict[str, int] = {}
         names: list[str] = []
@@ -235,17 +230,9 @@ class ChainFile:
                         seen += len(line)
                     if (count := line.count(delimiter.encode()) + 1) != len(names):
                         uneven = uneven if uneven[0] else (rows, count)
-        return cls(
-            path,
-            tuple(name.strip() for name in names),
-            max(rows, 0),
-            tuple(comments),
-            before,
-            uneven,
-            line.endswith(b"\n"),
-            digest.hexdigest(),
-            delimiter,
-        )
+        columns = tuple(name.strip() for name in names)
+        known = columns, max(rows, 0), tuple(comments), before, uneven
+        return cls(path, *known, line.endswith(b"\n"), digest.hexdigest(), delimiter)
 
     @cached_property
     def header(self) -> Header:
@@ -272,55 +259,40 @@ class ChainFile:
 
     def check(self) -> None:
         """Reject a file that has no draws or is incomplete."""
+        for fault in self._faults():
+            raise FormatError(self.path, fault)
+
+    def _faults(self) -> Iterator[str]:
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
-            raise FormatError(
-                self.path,
-                f"has no draws (the file contains {instead}): give the output files of a sampler",
-            )
+            yield f"has no draws (the file contains {instead}): give the output files of a sampler"
         if not self.columns or not self.draws:
-            raise FormatError(self.path, "has no draws: repeat the run")
-        due = self.header.saved("num_samples")
+            yield "has no draws: repeat the run"
+        due, (row, count) = self.header.saved("num_samples"), self.uneven
         if due is not None and self.header.method != "" and self.draws < due:
-            raise FormatError(
-                self.path,
+            yield (
                 f"has {max(self.draws, 0)} of the {due} expected draws, because the run was interrupted: omit the "
-                "file, or run this chain again",
+                "file, or run this chain again"
             )
-        row, count = self.uneven
         if (row and row == self.rows) or (self.header.is_stans and not self.ended):
-            raise FormatError(
-                self.path, "is truncated: its last line is incomplete. Use another copy"
-            )
+            yield "is truncated: its last line is incomplete. Use another copy"
         if row:
-            raise FormatError(
-                self.path,
+            yield (
                 f"has {count} field(s) in row {row}, although the file has {len(self.columns)} column(s): correct "
-                "this row",
+                "this row"
             )
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
-            raise FormatError(self.path, f"has two columns named {twice[0]!r}: rename one")
+            yield f"has two columns named {twice[0]!r}: rename one"
 
     def frame(self) -> pd.DataFrame:
         """Read all rows, whether or not they are draws."""
-        import pandas as pd
-
         with open_table(self.path) as text:
-            return pd.read_csv(
-                text,
-                sep=self.delimiter,
-                comment="#",
-                index_col=False,
-                header=0,
-                names=list(self.columns),
-                skipinitialspace=True,
-                low_memory=False,
-            )
+            names: dict[str, Any] = {"header": 0, "names": list(self.columns), "index_col": False}
+            how: dict[str, Any] = {"skipinitialspace": True, "low_memory": False}
+            return pd.read_csv(text, sep=self.delimiter, comment="#", **names, **how)
 
 
 def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:
     """Read the chains of one posterior, one file each; first reject draws that do not fit into memory."""
-    import pandas as pd
-
     for file in files:
         file.check()
     check_together(files)
@@ -384,8 +356,6 @@ def read_csv(file: ChainFile) -> xr.DataTree:
 
 def read_parquet(path: Path) -> xr.DataTree:
     """Read a Parquet table."""
-    import pandas as pd
-
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
     except ImportError as error:
@@ -483,8 +453,6 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
     try:
         return np.asarray(column, np.float64)
     except (TypeError, ValueError):
-        import pandas as pd
-
         numbers = pd.to_numeric(column, errors="coerce")
         row = int((numbers.isna() & column.notna()).to_numpy().argmax())
         raise ArgumentError(
@@ -508,8 +476,6 @@ def write(tree: xr.DataTree, path: Path, *, parquet: bool) -> None:
 
 
 def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
-    import pandas as pd
-
     draws, stats = (real_draws(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
     stats = {name: values for name, values in stats.items() if values.ndim == 2}
     names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]

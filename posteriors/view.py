@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isqrt
@@ -126,33 +126,34 @@ class View:
     @cached_property
     def posterior(self) -> xr.Dataset:
         """The group `posterior`, which every posterior must have."""
-        dataset = self.group(schema.POSTERIOR)
-        if dataset is None:
+        given = self.group(schema.POSTERIOR)
+        if given is None:
             there = ", ".join(self.tree.children) or "none"
             raise ArgumentError(
                 f"`{self.argument}` has no group `posterior` (its groups: {there}). Give the whole tree that the "
                 "inference method returned."
             )
-        dataset = with_numbers(dataset)
+        dataset = with_numbers(given)
+        for fault in self._faults(dataset):
+            raise ArgumentError(fault)
+        return dataset
+
+    def _faults(self, dataset: xr.Dataset) -> Iterator[str]:
+        """Say what is wrong with the draws."""
         if not dataset.data_vars:
-            raise ArgumentError(
+            yield (
                 f"`{self.argument}` has no draws, because the group 'posterior' is empty. Store draws in this group."
             )
         if not set(schema.SAMPLE_DIMS) <= set(dataset.sizes):
             check_dims(next(iter(dataset.data_vars.values())), self.argument)
         if unnamed := [name for name in dataset.data_vars if not isinstance(name, str)]:
-            raise ArgumentError(
-                f"Names of variables in `{self.argument}` must be text; got {unnamed[0]!r}."
-            )
+            yield f"Names of variables in `{self.argument}` must be text; got {unnamed[0]!r}."
         if not dataset.sizes["chain"]:
-            raise ArgumentError(
-                f"`{self.argument}` has no chains: give draws of at least one chain."
-            )
+            yield f"`{self.argument}` has no chains: give draws of at least one chain."
         if dataset.sizes["draw"] and not any(dataset.variables[n].size for n in dataset.data_vars):
-            raise ArgumentError(
+            yield (
                 f"`{self.argument}` has no draws, because all variables are empty. Give a variable with values."
             )
-        return dataset
 
     @cached_property
     def arrays(self) -> dict[str, xr.DataArray]:
@@ -355,9 +356,7 @@ class View:
         numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
-            if (
-                dim in group.sizes and schema.EVERY in group.attrs
-            ):  # The group has only some of the draws.
+            if dim in group.sizes and schema.EVERY in group.attrs:  # It has only some of the draws.
                 return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 

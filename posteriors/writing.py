@@ -9,24 +9,20 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from onebasin.base.checks import check_class, check_path, checks_arguments
 from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
-from onebasin.base.extras import EXTRAS, is_installed, lacks
 from onebasin.base.files import netcdf
-from onebasin.base.files.netcdf import loaded
-from onebasin.base.files.sizes import ClaimError, check_claim
+from onebasin.base.files.netcdf import ClaimError, check_claim, loaded
 from onebasin.base.files.writing import claim, replacing
+from onebasin.base.machine import EXTRAS, is_installed, lacks
 from onebasin.base.run_log import notice
 
 from . import schema, tables
-
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 _MARKS = ("zarr.json", ".zgroup", ".zmetadata")
 _ORDER = "onebasin_variables"
@@ -40,8 +36,6 @@ def is_store(folder: Path) -> bool:
 
 def read_store(path: Path) -> xr.DataTree:
     """Read a store into memory."""
-    import xarray as xr
-
     _check_package()
     try:
         with (
@@ -138,10 +132,10 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             netcdf.write_tree(plain(tree), path, new=new)
         else:
             with replacing(path, new=new) as part:
-                if form is _ZARR:
-                    _write_store(plain(tree), part)
-                else:
+                if form.is_table:
                     tables.write(tree, part, parquet=form is _PARQUET)
+                else:
+                    _write_store(plain(tree), part)
     except (TypeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
@@ -157,8 +151,6 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 
 def plain(tree: xr.DataTree) -> xr.DataTree:
     """Return a tree for NetCDF and Zarr, without foreign encodings and with attributes as text or numbers."""
-    import xarray as xr
-
     groups: dict[str, xr.Dataset] = {}
     for node in tree.subtree:
         held = node.to_dataset(inherit=False).drop_encoding()
@@ -245,8 +237,6 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     >>> ob.save(posterior, "run.nc", force=True).name
     'run.nc'
     """
-    import xarray as xr
-
     check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
     if schema.POSTERIOR not in tree.children:
         raise ArgumentError(

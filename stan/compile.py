@@ -26,24 +26,11 @@ from typing import TYPE_CHECKING
 
 from onebasin.base.errors import CmdStanNotFound, StanProgramError
 from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.writing import working_folder
+from onebasin.base.files.writing import replacing, working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
-from .home.assemble import (
-    Home,
-    Progress,
-    activate,
-    bridge_folder,
-    bridge_home,
-    build_environment,
-    build_flags,
-    build_interface,
-    building_lock,
-    existing_bridge_home,
-    find_cmdstan,
-    unfit_character,
-)
+from .home import assemble
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -90,13 +77,13 @@ class Translation:
     cpp: bytes
 
 
-def inspect(path: Path, where: Home) -> ProgramInfo:
+def inspect(path: Path, where: assemble.Home) -> ProgramInfo:
     """List the declarations of a program with CmdStan's own compiler, without translating the program."""
     with working_folder(NAME) as folder:
         return _inspect(_stage(path, folder), path, where)
 
 
-def translate(path: Path, where: Home) -> Translation:
+def translate(path: Path, where: assemble.Home) -> Translation:
     """Translate a program to C++ with CmdStan's own compiler, and list its declarations."""
     with working_folder(NAME) as folder:
         staged = _stage(path, folder)
@@ -113,7 +100,7 @@ def _stage(path: Path, folder: Path) -> Path:
     return staged
 
 
-def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
+def _inspect(staged: Path, path: Path, where: assemble.Home) -> ProgramInfo:
     info = json.loads(_stanc(staged, path, where, "--info"))
     transformed, generated = info["transformed parameters"], info["generated quantities"]
     drawn = info["parameters"] | transformed | generated
@@ -145,14 +132,14 @@ def in_own_names(words: str, path: Path) -> str:
     )
 
 
-def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
+def _stanc(staged: Path, path: Path, where: assemble.Home, option: str) -> str:
     """Call `stanc` in the program's staging folder; return what it prints."""
     stanc = str(where.path / "bin" / "stanc")
     try:
         done = subprocess.run(
             [stanc, option, f"--include-paths={_INCLUDED}", staged.name],
             cwd=staged.parent,
-            env=build_environment(),
+            env=assemble.build_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -183,14 +170,16 @@ class _Product:
     """A file into which a program is compiled."""
 
     path: Path
-    home: Home
+    home: assemble.Home
     translation: Translation
     file: str
     folder: Path  # The folder in which `make` runs.
     variables: tuple[str, ...] = ()  # Arguments of `make`.
 
     @classmethod
-    def of(cls, path: Path, home: Home, file: str, folder: Path, *, threads: bool) -> _Product:
+    def of(
+        cls, path: Path, home: assemble.Home, file: str, folder: Path, *, threads: bool
+    ) -> _Product:
         """Translate a program; reject one that declares no variables."""
         translation = translate(path, home)
         check_declares(translation.info, path)
@@ -220,7 +209,7 @@ class _Product:
 
 
 def compile_program(
-    path: Path, *, threads: bool = False, progress: Progress | None = None
+    path: Path, *, threads: bool = False, progress: assemble.Progress | None = None
 ) -> tuple[CmdStanModel, ProgramInfo]:
     """Compile a program or take it from the cache; return the model and the program's declarations.
 
@@ -231,55 +220,57 @@ def compile_program(
     """
     from cmdstanpy import CmdStanModel
 
-    home = find_cmdstan(progress=progress)
-    activate(home)
+    home = assemble.find_cmdstan(progress=progress)
+    assemble.activate(home)
     product = _Product.of(path, home, NAME, home.path, threads=threads)
     return CmdStanModel(exe_file=str(_compiled(product, progress))), product.translation.info
 
 
 def compile_library(
-    path: Path, *, threads: bool = False, progress: Progress | None = None
+    path: Path, *, threads: bool = False, progress: assemble.Progress | None = None
 ) -> tuple[Path, ProgramInfo]:
     """Compile a program, as `compile_program` does, into a library with BridgeStan's C interface.
 
     With `threads`, several threads can use the library at once. Otherwise they take turns, and the library is linked
     from the same object as the executable.
     """
-    product = _library(path, bridge_home(progress=progress), threads=threads)
+    product = _library(path, assemble.bridge_home(progress=progress), threads=threads)
     return _compiled(product, progress), product.translation.info
 
 
 def has_library(path: Path) -> bool:
     """Check whether `compile_library` would find its library in the cache."""
-    home = existing_bridge_home()
+    home = assemble.existing_bridge_home()
     return home is not None and _library(path, home, threads=False).is_whole
 
 
-def _library(path: Path, home: Home, *, threads: bool) -> _Product:
-    return _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=threads)
+def _library(path: Path, home: assemble.Home, *, threads: bool) -> _Product:
+    return _Product.of(
+        path, home, f"{NAME}_model.so", assemble.bridge_folder(home), threads=threads
+    )
 
 
-def _compiled(product: _Product, progress: Progress | None) -> Path:
+def _compiled(product: _Product, progress: assemble.Progress | None) -> Path:
     """Return the compiled file, from the cache if it is there."""
     report = progress or (lambda line: None)
     entry = product.entry
-    with building_lock(entry, report):
+    with assemble.building_lock(entry, report):
         if not product.is_whole:
             name = shown(product.path.name)
             if entry.exists():
                 report(f"the compiled {name} in the cache is damaged and will be compiled again")
             if product.folder != product.home.path:
-                build_interface(product.folder, product.variables, report)
+                assemble.build_interface(product.folder, product.variables, report)
             if not product.object.is_whole:
                 report(f"compiling {name} (once; kept in the cache)")
             _compile(product)
     return entry / product.file
 
 
-def source_key(translation: Translation, where: Home) -> str:
+def source_key(translation: Translation, where: assemble.Home) -> str:
     """Return the digest of a program's translation, CmdStan's version and the compiler's flags."""
     digest = hashlib.sha256(translation.cpp)
-    for part in (str(where.version), build_flags(where.path)):
+    for part in (str(where.version), assemble.build_flags(where.path)):
         digest.update(b"\0" + os.fsencode(part))
     return digest.hexdigest()
 
@@ -294,7 +285,7 @@ def _compile(product: _Product) -> None:
     """Compile and store a product, and in an assembled CmdStan also its object; the caller holds the product's lock."""
     candidates = (product.entry.parent, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
     found = (folder.resolve() for folder in candidates if os.access(folder, os.W_OK))
-    plain = next((folder for folder in found if not unfit_character(folder)), None)
+    plain = next((folder for folder in found if not assemble.unfit_character(folder)), None)
     if plain is None:
         raise StanProgramError(
             f"`make` cannot compile in any of the folders {', '.join(map(str, candidates))}, because each folder is "
@@ -305,7 +296,7 @@ def _compile(product: _Product) -> None:
             _make(product, build)
         else:
             kept = product.object
-            with building_lock(kept.entry):
+            with assemble.building_lock(kept.entry):
                 if kept.is_whole:
                     given = build / f"kept-{_OBJECT}"
                     shutil.copy(kept.entry / _OBJECT, given)  # make may reject the cache.
@@ -318,17 +309,12 @@ def _compile(product: _Product) -> None:
 
 
 def _fill(product: _Product, build: Path) -> None:
-    """Store a compiled file in the cache, in a temporary folder that is then moved to its place."""
-    entry = product.entry
-    with working_folder(entry.name, entry.parent) as temporary:
-        part = temporary / "entry"
+    """Store a compiled file in the cache, completely or not at all."""
+    with replacing(product.entry) as part:
         part.mkdir()
         shutil.copy(build / product.file, part)
         (part / f"{NAME}.stan").write_bytes(product.translation.source)
         (part / _SEAL).write_text(_seal(part / product.file), encoding="ascii")
-        if entry.exists():
-            shutil.rmtree(entry)
-        part.rename(entry)
 
 
 def _make(product: _Product, build: Path, *variables: str) -> None:
@@ -339,7 +325,8 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         done = run_guarded(
             [tool, *product.variables, *variables, build / product.file],
             folder=product.folder,
-            environment=build_environment() | {"TMPDIR": str(build)},  # Removed if it is killed.
+            environment=assemble.build_environment()
+            | {"TMPDIR": str(build)},  # Removed if it is killed.
         )
     except FileNotFoundError:
         raise StanProgramError(

@@ -180,6 +180,8 @@ PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
 
 type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
 """Types of the results and arguments of functions."""
+type Shapes = dict[str, tuple[int, ...]]
+type Handles = tuple[int, int | None, bool, bool]
 
 
 class Opened:
@@ -258,9 +260,7 @@ class Interface(Opened):
             raise StanDataError(self.take(error))
         return handle
 
-    def variables(
-        self, handle: int, include_tp: bool, include_gq: bool
-    ) -> dict[str, tuple[int, ...]]:
+    def variables(self, handle: int, include_tp: bool, include_gq: bool) -> Shapes:
         """Return the shape of each variable."""
         lines = self.library.onebasin_variables(handle, include_tp, include_gq).decode()
         words = (line.split() for line in lines.splitlines())
@@ -270,9 +270,7 @@ class Interface(Opened):
         """Construct the random number generator of CmdStan's chain with this number."""
         return self.library.onebasin_rng_construct(seed, chain, None)
 
-    def density_handles(
-        self, handle: int, propto: bool, jacobian: bool
-    ) -> tuple[int, int | None, bool, bool]:
+    def density_handles(self, handle: int, propto: bool, jacobian: bool) -> Handles:
         """Return how to evaluate a kind of log density.
 
         The result is the handle of a model, the handle of a model to subtract or None, and the values of `propto` and
@@ -363,11 +361,9 @@ class Interpreted(Opened):
             self.library.bs_model_destruct(each)
         _REPORTS.pop(made.report, None)
 
-    def variables(
-        self, handle: int, include_tp: bool, include_gq: bool
-    ) -> dict[str, tuple[int, ...]]:
+    def variables(self, handle: int, include_tp: bool, include_gq: bool) -> Shapes:
         """Return the shape of each variable that has an entry."""
-        shapes: dict[str, tuple[int, ...]] = {}
+        shapes: Shapes = {}
         for name in self.names(handle, include_tp, include_gq):
             variable, *places = name.split(".")
             numbers = tuple(int(place) for place in places if place not in _BEYOND_NAMES)
@@ -381,9 +377,7 @@ class Interpreted(Opened):
             seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
         return self.library.bs_rng_construct(seed, None)
 
-    def density_handles(
-        self, handle: int, propto: bool, jacobian: bool
-    ) -> tuple[int, int | None, bool, bool]:
+    def density_handles(self, handle: int, propto: bool, jacobian: bool) -> Handles:
         """Return how to evaluate a kind of log density; see `Interface.density_handles`."""
         model = handle if propto else self._other(handle, "with constants")
         return model, None if jacobian else self._other(handle, "jacobian"), True, True

@@ -17,15 +17,8 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Gaussian
 
 PROGRAMS = Path(__file__).parent / "programs"
-ACTIVATION_CODES = {
-    "identity": 1,
-    "relu": 2,
-    "leaky_relu": 3,
-    "tanh": 4,
-    "selu": 5,
-    "softplus": 6,
-    "silu": 7,
-}
+_ACTIVATIONS = ("identity", "relu", "leaky_relu", "tanh", "selu", "softplus", "silu")
+ACTIVATION_CODES = {name: code for code, name in enumerate(_ACTIVATIONS, start=1)}
 CHART_CODES = {"free": 0, "givens": 1, "givens_seamless": 2, "unit_vector": 3}
 
 

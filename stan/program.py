@@ -121,12 +121,13 @@ class ProgramQuantities:
         return frozenset((*named, *self.log_prior))
 
 
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+Arrays = Mapping[str, np.ndarray]
+
+
 def find_roles(
-    roles: Roles,
-    data: Mapping[str, np.ndarray],
-    shapes: Mapping[str, tuple[int, ...]],
-    *,
-    priors: Iterable[str] = (),
+    roles: Roles, data: Arrays, shapes: Shapes, *, priors: Iterable[str] = ()
 ) -> ProgramQuantities:
     """Sort quantities, given by their shapes, into groups; `priors` names candidates for the log prior density."""
     replicated = _replicated(roles, data, shapes)
@@ -140,9 +141,7 @@ def find_roles(
     )
 
 
-def _replicated(
-    roles: Roles, data: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, str]:
+def _replicated(roles: Roles, data: Arrays, shapes: Shapes) -> dict[str, str]:
     if roles.posterior_predictive:
         return {
             of or _like(shapes[name], data, roles.observed) or name: name
@@ -162,12 +161,7 @@ def _replicated(
     return found
 
 
-def _terms(
-    roles: Roles,
-    data: Mapping[str, np.ndarray],
-    shapes: Mapping[str, tuple[int, ...]],
-    replicated: Iterable[str],
-) -> dict[str, str]:
+def _terms(roles: Roles, data: Arrays, shapes: Shapes, replicated: Iterable[str]) -> dict[str, str]:
     """Find log likelihoods, keyed by the name of their data, or by their own name if the data are unknown."""
     likely = (*(roles.observed or replicated), *_USUAL)
     if roles.log_likelihood:
@@ -189,11 +183,7 @@ def _terms(
 
 
 def _of_terms(
-    shape: tuple[int, ...],
-    data: Mapping[str, np.ndarray],
-    likely: Iterable[str],
-    *,
-    alone: bool = True,
+    shape: Shape, data: Arrays, likely: Iterable[str], *, alone: bool = True
 ) -> str | None:
     """Find the data of log likelihood terms by their first axes: likely data, or the only data with this shape."""
     for name in likely:
@@ -202,9 +192,7 @@ def _of_terms(
     return _like(shape, data) if alone else None
 
 
-def _like(
-    shape: tuple[int, ...], data: Mapping[str, np.ndarray], likely: Iterable[str] = ()
-) -> str | None:
+def _like(shape: Shape, data: Arrays, likely: Iterable[str] = ()) -> str | None:
     """Find the data variable with this shape: a likely one, or the only one."""
     alike = [name for name, values in data.items() if values.shape == shape]
     for name in (*likely, *_USUAL):
@@ -416,7 +404,7 @@ def definition(target: Target) -> StanProgram:
     return target.stan_program
 
 
-def name_draws(target: Target, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def name_draws(target: Target, variables: Arrays) -> dict[str, np.ndarray]:
     """Return a program's variables (*lead, ...) under the target's names."""
     if target.is_network:
         from .network import read_draws

@@ -1,10 +1,9 @@
 """Fixtures that run commands as a user does, with samplers that answer at once."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import util
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +199,8 @@ def asked(sample, sampler):
     return ask
 
 
-@pytest.fixture(scope="module")
-def kills():
+@pytest.fixture
+def kills(monkeypatch):
     """Return the module of the benchmark that kills commands at random moments."""
-    path = Path(__file__).parents[1] / "benchmarks" / "kills.py"
-    spec = util.spec_from_file_location("kills", path)
-    module = util.module_from_spec(spec)
-    sys.modules["kills"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["kills"]
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    return import_module("kills")

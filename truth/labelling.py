@@ -94,13 +94,10 @@ class Labelling:
         half = view.part("chain", slice(0, max(1, view.num_chains // 2)))
         target = align(half, symmetry, restarts=2).target
         centre = {name: np.array(value, np.float64) for name, value in target.centre.items()}
-        scale = {
-            name: np.broadcast_to(
-                target.units.unit[name] / np.sqrt(np.asarray(target.reference.weight[name])),
-                centre[name].shape,
-            ).copy()
-            for name in centre
-        }
+        scale = {}
+        for name, value in centre.items():
+            sd = target.units.unit[name] / np.sqrt(np.asarray(target.reference.weight[name]))
+            scale[name] = np.broadcast_to(sd, value.shape).copy()
         said = []
         for block in plain_view(discrete(symmetry), event_shapes(view.posterior)).blocks:
             centre, scale, rule = _ordered(block, centre, scale)

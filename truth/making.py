@@ -110,23 +110,21 @@ def checks(table: pd.DataFrame, kept: np.ndarray, every: xr.Dataset) -> dict[str
 
 def _diagnostics(table: pd.DataFrame, kept: np.ndarray, every: xr.Dataset) -> dict[str, Any]:
     """Return the diagnostics under the keys that posteriordb's files use."""
-
-    def short(numbers: Sequence[float]) -> list[float]:
-        return [float(f"{value:.6g}") for value in numbers]
-
+    efmi = "expected_fraction_of_missing_information"
+    numbers: dict[str, Any] = {
+        "effective_sample_size_bulk": table["ess_bulk"],
+        "effective_sample_size_tail": table["ess_tail"],
+        "r_hat": table["rhat"],
+        "lag1_autocorrelation": table["lag1"],
+        efmi: _efmi(kept),
+        f"{efmi}_unthinned": _efmi(every[schema.ENERGY].values),
+    }
     return {
         "diagnostic_information": {"names": list(table.index)},
         "ndraws": kept.size,
         "nchains": len(kept),
-        "effective_sample_size_bulk": short(list(table["ess_bulk"])),
-        "effective_sample_size_tail": short(list(table["ess_tail"])),
-        "r_hat": short(list(table["rhat"])),
-        "lag1_autocorrelation": short(list(table["lag1"])),
         "divergent_transitions": every[schema.DIVERGING].values.sum(axis=1).tolist(),
-        "expected_fraction_of_missing_information": short(_efmi(kept)),
-        "expected_fraction_of_missing_information_unthinned": short(
-            _efmi(every[schema.ENERGY].values)
-        ),
+        **{word: [float(f"{value:.6g}") for value in found] for word, found in numbers.items()},
     }
 
 

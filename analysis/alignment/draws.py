@@ -33,8 +33,8 @@ from jaxtyping import Int, Num
 from threadpoolctl import ThreadpoolController
 
 from onebasin.base.checks import check_count
-from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
+from onebasin.base.machine import available_cores
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part, Permuted, on_arrays
 from onebasin.posteriors import schema

@@ -40,7 +40,7 @@ from onebasin.base.checks import (
     checks_arguments,
 )
 from onebasin.base.errors import ArgumentError, InferenceError
-from onebasin.base.settings import Count, Positive, Rule, settings
+from onebasin.base.settings import Count, Positive, settings
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork, all_heads
 from onebasin.posteriors import schema
@@ -53,7 +53,7 @@ CHUNK = 100
 """Number of iterations in a compiled loop, after which progress is reported."""
 _LEAST = 1e-12
 """Small number added to probabilities, because the square root has no gradient at 0."""
-Pair = Annotated[int, Field(ge=2), Rule("be a whole number of at least 2")]
+Pair = Annotated[int, Field(ge=2), "be a whole number of at least 2"]
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
 

@@ -1,27 +1,106 @@
 """Write trees of datasets to NetCDF files, completely or not at all, and read them into memory or lazily.
 
 A lazily read array stays in its file until it is used or copied, piece by piece, to another file.
+
+The size that a file claims to have is checked before anything is allocated. A small file can claim an array of any
+size, with chunks that were never written, values that compress a thousandfold, or only a header. A claim is rejected if
+it does not fit into memory, or if no file of that size could hold the values.
 """
 
 from __future__ import annotations
 
 import io
+import math
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
-from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5netcdf
+import h5py
 import numpy as np
+import xarray as xr
+from xarray.backends import H5NetCDFStore
+from xarray.backends.common import ArrayWriter
 
-from ..errors import nearby
-from .sizes import ClaimError, check_hdf5
+from ..errors import ArgumentError, OnebasinError, nearby
+from ..machine import in_words, memory
 from .writing import Seal, examine, sealing
 
-if TYPE_CHECKING:
-    import xarray as xr
+_HARMLESS = 256 * 2**20
+"""Number of bytes that any file may claim."""
+_MOST_COMPRESSED = 1100
+"""Maximum compression: Deflate, used in HDF5 and zip files, shrinks data at most 1032-fold."""
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+class ClaimError(OnebasinError, ValueError):
+    """Raised when a file claims too much or is unsafe to read; the message completes a sentence after its name."""
+
+
+def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
+    """Raise `ClaimError` if a file claims more bytes of values than it can hold, or than fit into memory.
+
+    `size` is the size on disk, which must be given for a folder.
+    """
+    size = path.stat().st_size if size is None else size
+    if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
+        raise ClaimError(
+            f"declares {in_words(claimed)} of values, but has only {size} bytes, so it is damaged"
+        )
+    if claimed > (most := memory()):
+        raise ClaimError(
+            f"contains {in_words(claimed)} of values, but only {in_words(most)} of memory is available: free some "
+            "memory"
+        )
+
+
+def check_hdf5(path: Path) -> None:
+    """Raise `ClaimError` if an HDF5 file claims too much, has circular groups, or refers to other files."""
+    with h5py.File(path) as file:
+        claimed, seen = 0, {h5py.h5o.get_info(file.id).addr}
+
+        def add(name: str, link: object) -> str | None:  # HDF5 calls it, so it must not raise.
+            nonlocal claimed
+            if not isinstance(link, h5py.HardLink):
+                return "has links to other files, which NetCDF does not allow"
+            found = file[name]
+            if isinstance(found, h5py.Group):
+                place = h5py.h5o.get_info(found.id).addr
+                if place in seen:
+                    return "has groups that contain themselves"
+                seen.add(place)
+            elif isinstance(found, h5py.Dataset):
+                if found.external or found.is_virtual:
+                    return "takes values from other files, which NetCDF does not allow"
+                own = found.attrs.get("NAME")
+                # NetCDF writes the length of an axis as a dataset, which is never read.
+                if not (isinstance(own, bytes) and own.startswith(_NO_VARIABLE)):
+                    claimed += math.prod(found.shape or ()) * found.dtype.itemsize
+
+            return None
+
+        if wrong := file.visititems_links(add):
+            raise ClaimError(wrong)
+    check_claim(path, claimed)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read the arrays of a ``.npz`` file, without unpickling.
+
+    Raise `ClaimError` if the file claims too much, and `ArgumentError` if it is damaged or contains other objects.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_claim(path, sum(member.file_size for member in archive.infolist()))
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # zipfile may raise any error for a damaged file.
+        raise ArgumentError("is not an archive of plain arrays") from error
 
 
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
@@ -29,8 +108,6 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 
     Large arrays that are still in other files are copied piece by piece.
     """
-    from xarray.backends import H5NetCDFStore
-    from xarray.backends.common import ArrayWriter
 
     class ByPieces(ArrayWriter):
         def add(self, source: Any, target: Any, region: Any = None) -> None:
@@ -47,11 +124,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             store = root if node is tree else root.get_child_store(node.path)
             dataset = node.to_dataset(inherit=node is tree)
             for name, variable in dataset.data_vars.items():
-                if (
-                    is_in_file(variable)
-                    and variable.nbytes > PIECE
-                    and variable.dtype.kind in "biufc"
-                ):
+                large = is_in_file(variable) and variable.nbytes > PIECE
+                if large and variable.dtype.kind in "biufc":
                     dataset[name] = variable.copy(data=Later(variable))
             dataset.dump_to_store(store, writer=ByPieces())
     return path
@@ -106,8 +180,6 @@ def read_tree(
 
 def open_tree(path: Path) -> xr.DataTree:
     """Open a NetCDF file lazily; closing the tree closes the file."""
-    import xarray as xr
-
     return xr.open_datatree(path, engine="h5netcdf", cache=False)
 
 
@@ -212,7 +284,7 @@ class Later:
         """Yield the position and the values of each piece, such as some draws of one chain."""
         starts = []
         for axis, length in enumerate(self.shape):
-            beyond = prod(self.shape[axis + 1 :]) * self.variable.dtype.itemsize
+            beyond = math.prod(self.shape[axis + 1 :]) * self.variable.dtype.itemsize
             step = min(length, max(1, PIECE // max(beyond, 1)))
             starts.append([slice(i, i + step) for i in range(0, length, max(step, 1))])
         for place in product(*starts):

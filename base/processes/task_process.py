@@ -43,11 +43,13 @@ def tell(**told: Any) -> None:
         _hearers[-1](told)
 
 
-_hearers: list[Callable[[dict[str, Any]], None]] = []
+Hearer = Callable[[dict[str, Any]], None]
+"""A function that is called with each message of a task."""
+_hearers: list[Hearer] = []
 
 
 @contextmanager
-def heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+def heard_by(hear: Hearer) -> Iterator[None]:
     """Pass the messages of this process's task to `hear` while the block runs."""
     _hearers.append(hear)
     try:
@@ -65,9 +67,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def start(
-    order: bytes, cores: int, cancel: threading.Event, hear: Callable[[dict[str, Any]], None]
-) -> bytes:
+def start(order: bytes, cores: int, cancel: threading.Event, hear: Hearer) -> bytes:
     """Run a task in a local process and return its pickled result, or raise `RunCancelled` if `cancel` is set."""
     hear({})
 

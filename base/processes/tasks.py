@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..errors import OnebasinError, TaskDied, TaskError, error_in_words
-from ..extras import lacks
+from ..machine import lacks
 from .task_process import heard_by, start, versions
 
 CONNECT_SECONDS = 10
@@ -28,6 +28,7 @@ MOST = 1000
 """Maximum number of tasks that are submitted at once."""
 Hear = Callable[[str, dict[str, Any]], None]
 """A function that is called with the key of a task and a message from its process, which is empty when it begins."""
+Say = Callable[[str], None]
 Attempt = Callable[[str, bytes], bytes]
 """A function that runs a task once and waits for its result."""
 
@@ -39,7 +40,7 @@ def run_tasks[T](
     *,
     what: str = "The function",
     hear: Hear = lambda key, told: None,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = lambda line: None,
     after: Mapping[str, Sequence[str]] | None = None,
     at_once: int | None = None,
     cores: int = 1,
@@ -184,9 +185,7 @@ def connected(client: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _on_cluster(
-    where: Any, keys: Sequence[str], hear: Hear, say: Callable[[str], None]
-) -> Iterator[Attempt]:
+def _on_cluster(where: Any, keys: Sequence[str], hear: Hear, say: Say) -> Iterator[Attempt]:
     with connected(where) as client:
         from distributed import KilledWorker
 

@@ -22,9 +22,9 @@ from onebasin.base.checks import (
     checks_arguments,
     choose,
 )
-from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, InferenceError, StanRunError, code_of_user
 from onebasin.base.files.writing import locked
+from onebasin.base.machine import available_cores
 from onebasin.base.precision import precision
 from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars

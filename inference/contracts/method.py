@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError, InferenceError
-from onebasin.base.extras import is_installed, lacks
+from onebasin.base.machine import is_installed, lacks
 from onebasin.base.settings import settings
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.base.files.writing import Seal, examine, locked, working_folder
+from onebasin.base.machine import available_cores
 from onebasin.base.processes.tasks import connected
 from onebasin.base.progress import ProgressBars
 from onebasin.base.run_log import notice

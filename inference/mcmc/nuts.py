@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
-from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
+from onebasin.base.machine import available_cores
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
 from ..contracts.method import CMDSTAN, Method, found_at

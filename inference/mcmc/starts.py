@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from onebasin.base.errors import ArgumentError, InferenceError
-from onebasin.base.extras import lacks
+from onebasin.base.machine import lacks
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.base.seeds import Purpose, keys_for

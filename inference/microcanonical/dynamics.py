@@ -37,7 +37,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError, InferenceError
-from onebasin.base.extras import lacks
+from onebasin.base.machine import lacks
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target

@@ -27,7 +27,7 @@ import numpy as np
 
 from onebasin.base.checks import check_path
 from onebasin.base.errors import InferenceError, NoFingerprint
-from onebasin.base.files.sizes import read_arrays
+from onebasin.base.files.netcdf import read_arrays
 from onebasin.base.files.writing import Seal, examine, sealing, sweep
 from onebasin.base.run_log import notice
 from onebasin.models.target import Target

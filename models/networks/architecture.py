@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from onebasin.base.card import Brief
 from onebasin.base.checks import MOST, check_count, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.sizes import in_words
+from onebasin.base.machine import in_words
 
 READOUTS = ("linear", "sum")
 SKIPS = ("orthogonal",)

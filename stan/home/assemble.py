@@ -24,17 +24,17 @@ import shutil
 import string
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 from typing import Literal
 
-from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, CmdStanNotFound, HomeBuildError
 from onebasin.base.files.cache import make_user_cache, user_cache
-from onebasin.base.files.writing import is_running, sweep, unfinished, working_folder
+from onebasin.base.files.writing import is_running, replacing, sweep, unfinished, working_folder
+from onebasin.base.machine import available_cores
 from onebasin.base.processes.children import run_guarded
 
 Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
@@ -173,24 +173,19 @@ def fault(home: Home) -> str:
     missing = [name for name in needed if not os.path.isfile(home.path / name)]
     if missing:
         return f"The CmdStan in `{home.path}` lacks {', '.join(missing)}: {remedy}."
-    why = cannot_run([str(home.path / "bin" / "stanc"), "--version"])
-    return f"The `stanc` of the CmdStan in `{home.path}` {why}: {remedy}." if why else ""
-
-
-def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
-    """Return the reason why a command does not run; empty if it runs."""
+    command, why = [str(home.path / "bin" / "stanc"), "--version"], ""
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            command, input="", capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
+        if done.returncode:
+            words = (done.stderr or done.stdout).strip().splitlines()
+            why = f"ends with code {done.returncode}" + (f" ({words[0][:120]})" if words else "")
     except subprocess.TimeoutExpired:
-        return f"does not answer within {TIMEOUT:.0f} s"
+        why = f"does not answer within {TIMEOUT:.0f} s"
     except OSError as error:
-        return f"does not run ({error.strerror or error})"
-    if done.returncode:
-        words = (done.stderr or done.stdout).strip().splitlines()
-        return f"ends with code {done.returncode}" + (f" ({words[0][:120]})" if words else "")
-    return ""
+        why = f"does not run ({error.strerror or error})"
+    return f"The `stanc` of the CmdStan in `{home.path}` {why}: {remedy}." if why else ""
 
 
 _PACKAGES = (
@@ -541,15 +536,11 @@ def bridge_folder(home: Home) -> Path:
     folder = home.path / f"bridge-{digest.hexdigest()[:10]}"
     if not (folder / "Makefile").is_file():
         with building_lock(folder):
-            sweep(folder.parent)
             if not (folder / "Makefile").is_file():
-                with working_folder(folder.name, folder.parent) as part:
-                    whole = part / "whole"
-                    whole.mkdir()
+                with replacing(folder) as part:
+                    part.mkdir()
                     for source in sources:
-                        shutil.copy(source, whole)
-                    shutil.rmtree(folder, ignore_errors=True)
-                    whole.rename(folder)
+                        shutil.copy(source, part)
     return folder
 
 

@@ -32,26 +32,7 @@ from typing import Any
 
 from onebasin.base.errors import OnebasinError
 
-from .runtime import (
-    LOG,
-    PROGRESS,
-    InterpreterMissing,
-    Message,
-    ProgramRefused,
-    SampleReport,
-    Structure,
-    adds_to_target_early,
-    compiled,
-    declared_data,
-    emptied,
-    full_text,
-    held,
-    included_files,
-    load,
-    new_options,
-    until_data,
-    with_constants,
-)
+from . import runtime
 
 
 def say(line: str) -> None:
@@ -60,12 +41,11 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+Rows = Iterable[Iterable[float]]
+
+
 def write_table(
-    path: Path,
-    columns: Sequence[str],
-    rows: Iterable[Iterable[float]],
-    digits: int,
-    comments: Iterable[str] = (),
+    path: Path, columns: Sequence[str], rows: Rows, digits: int, comments: Iterable[str] = ()
 ) -> None:
     """Write rows of numbers with the given number of significant digits, then lines of comments."""
     part = path.with_name(f"{path.name}.part")
@@ -131,9 +111,9 @@ class Arguments:
         except ValueError:
             return Path(text)
 
-    def options(self, name: str) -> Structure:
+    def options(self, name: str) -> runtime.Structure:
         """Return the options of a function, taken from the command line and the library's defaults."""
-        options = new_options(name)
+        options = runtime.new_options(name)
         for key, text in ({"random.seed": "1", "id": "1"} | dict(self.values)).items():
             field = _FIELDS.get(key, "")
             if hasattr(options, field):
@@ -190,8 +170,8 @@ class Model:
     """
 
     def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
-        self.library = load()
-        options, message = new_options("model"), Message()
+        self.library = runtime.load()
+        options, message = runtime.new_options("model"), runtime.Message()
         options.seed = seed % 2**32
         handle = self.library.stanli_model_new_with_opts(
             form.encode(), data.encode(), byref(options), *message.arguments
@@ -215,8 +195,8 @@ class Model:
     @classmethod
     def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
         """Open the program of a command line; `constants` keeps the constants that `~` drops, as Stan's ADVI does."""
-        form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
-        form = with_constants(form) if constants else form
+        form = runtime.compiled(program.read_bytes().decode(errors="replace"), program.parent)
+        form = runtime.with_constants(form) if constants else form
         return cls(form, arguments.data, seed=arguments.seed, chain=arguments.get("id", 1))
 
     @property
@@ -242,12 +222,12 @@ class Model:
         # The interpreter reads arrays as flat lists in Stan's order.
         given = json.loads(values).items()
         flat = {n: _flattened(v) if isinstance(v, list) else v for n, v in given}
-        message, text = Message(), json.dumps(flat).encode()
+        message, text = runtime.Message(), json.dumps(flat).encode()
         if self.library.stanli_unconstrain_inits(self.handle, text, point, *message.arguments):
             raise RunFailed(message.text)
         return point[: self.dim]
 
-    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
+    def start(self, options: runtime.Structure, arguments: Arguments, field: str = "init") -> None:
         """Set the starting point in the options to the one on the command line."""
         if isinstance(arguments.start, float):
             options.init_radius = arguments.start
@@ -319,14 +299,21 @@ class Model:
         draws = [[0.0, *row] for row in _side_by_side(count, level, approximate, rows)]
         return ("lp__", "log_p__", "log_g__"), [[0.0, 0.0, 0.0, *mean.row(0)], *draws]
 
-    def run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
+    def run(
+        self, function: str, options: runtime.Structure, *arrays: Any, follow: Any = None
+    ) -> None:
         """Call an algorithm; raise `RunFailed` if it fails."""
         code, words = self._call(function, options, *arrays, follow=follow)
         if code:
             raise RunFailed(words)
 
     def _call(
-        self, function: str, options: Structure, *arrays: Any, logs: bool = True, follow: Any = None
+        self,
+        function: str,
+        options: runtime.Structure,
+        *arrays: Any,
+        logs: bool = True,
+        follow: Any = None,
     ) -> tuple[int, str]:
         """Call an algorithm; print the lines of its log, and pass them to `follow`."""
         before = ""
@@ -339,7 +326,7 @@ class Model:
             if follow is not None:
                 follow(line)
 
-        callback, message = LOG(log), Message()
+        callback, message = runtime.LOG(log), runtime.Message()
         hooks = (callback, None, None, None, byref(c_int())) if logs else ()
         call = getattr(self.library, function)
         code = call(self.handle, byref(options), *arrays, *hooks, *message.arguments)
@@ -381,18 +368,18 @@ def nuts(model: Model, arguments: Arguments) -> None:
     draws = options.samples + (options.warmup if options.save_warmup else 0)
     names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
     points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
-    rows, report = DoubleRows(draws, len(model.columns)), SampleReport()
+    rows, report = DoubleRows(draws, len(model.columns)), runtime.SampleReport()
     step_size, metric = c_double(float("nan")), DoubleRows(1, _size(adaptation, model.dim))
     adaptation.adapted_step_size = ctypes.pointer(step_size)
     if adaptation.metric:
         adaptation.adapted_inv_metric = ctypes.cast(metric.array, ctypes.POINTER(c_double))
-    message = Message()
+    message = runtime.Message()
 
     def progress(_chain: int, iteration: int, total: int, warming: int, _user: object) -> None:
         phase = "Warmup" if warming else "Sampling"
         say(f"Iteration: {iteration:5d} / {total} ({phase})")
 
-    callback = PROGRESS(progress)
+    callback = runtime.PROGRESS(progress)
     failed = library.stanli_sample_multi_metric(
         *(model.handle, byref(options), byref(adaptation)),
         c_int(max(1, arguments.get("refresh", 100))),
@@ -419,7 +406,7 @@ def nuts(model: Model, arguments: Arguments) -> None:
     write_table(arguments.output, (*names, *model.columns), table, digits, comments)
 
 
-def _size(options: Structure, dim: int) -> int:
+def _size(options: runtime.Structure, dim: int) -> int:
     """Return how many numbers a metric has."""
     return max(1, dim ** int(options.metric))
 
@@ -436,17 +423,17 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     Raise `ProgramRefused` if the program does not parse, and `RunFailed` if the interpreter does not accept it or if it
     rejects its data.
     """
-    includes = included_files(program)
-    form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
-    text = full_text(program, includes)
-    if adds_to_target_early(text):
+    includes = runtime.included_files(program)
+    form = runtime.compiled(program.read_bytes().decode(errors="replace"), program.parent)
+    text = runtime.full_text(program, includes)
+    if runtime.adds_to_target_early(text):
         raise RunFailed(
             "stanli compile: a function whose name ends in _lp, outside the model block"
         )
-    jacobian = compiled(emptied(text, "model"), program.parent)
+    jacobian = runtime.compiled(runtime.emptied(text, "model"), program.parent)
     data = arguments.data
     given = json.loads(data)
-    wanted = declared_data(compiled(until_data(text), program.parent))
+    wanted = runtime.declared_data(runtime.compiled(runtime.until_data(text), program.parent))
     if absent := [name for name in wanted if name not in given]:
         raise RunFailed(f"absent: {', '.join(absent)}")
     for name, number in wanted.items():
@@ -460,7 +447,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         model.gradient(point)
         model.values(point)
     library, error = model.library, c_char_p()
-    whole = json.dumps({**given, **held(form)}).encode()
+    whole = json.dumps({**given, **runtime.held(form)}).encode()
     handle = c_void_p(library.bs_model_construct(whole, arguments.seed % 2**32, byref(error)))
     flags = ((False, False), (True, False), (True, True))
     names = [library.bs_param_names(handle, *map(c_bool, each)).decode() for each in flags]
@@ -542,7 +529,7 @@ def main(words: Sequence[str] = ()) -> int:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         say(f"Error: {f'cannot write output file: {error.strerror}' if full else error}")
         return 1
-    except (InterpreterMissing, ProgramRefused, RunFailed) as error:
+    except (runtime.InterpreterMissing, runtime.ProgramRefused, RunFailed) as error:
         say(str(error))
         return 1
     return 0

@@ -48,61 +48,42 @@ class InterpreterMissing(OnebasinError):
 
 
 _KINDS = {"u": c_uint32, "i": c_int, "n": c_int64, "d": c_double, "p": POINTER(c_double)}
+_LAYOUTS = """
+model u:seed i:threads_per_chain=1 i:fast_math
+sample u:seed i:chains i:chain_id i:warmup=1000 i:samples i:thin d:delta=0.8 i:max_depth=10 i:save_warmup
+    d:init_radius=2 p:inits i:num_threads
+metric i:metric=1 p:inv_metric d:step_size=1 i:adapt_engaged=1 p:adapted_step_size p:adapted_inv_metric
+optimize u:seed i:chain_id i:iter=2000 i:jacobian d:init_alpha d:tol_obj d:tol_rel_obj=1e4 d:tol_grad d:tol_rel_grad
+    d:tol_param i:history_size=5 d:init_radius p:init
+laplace u:seed i:draws=1000 i:jacobian=1 i:calculate_lp=1 i:refresh
+pathfinder u:seed i:chain_id i:num_paths i:num_draws=1000 i:num_psis_draws i:num_elbo_draws=25 i:max_lbfgs_iters
+    i:history_size d:init_alpha d:tol_obj d:tol_rel_obj d:tol_grad d:tol_rel_grad d:tol_param d:init_radius=2
+    p:inits i:psis_resample=1 i:calculate_lp i:refresh
+variational u:seed i:chain_id i:algorithm i:iter=10000 i:grad_samples i:elbo_samples d:eta=1 i:adapt_engaged
+    i:adapt_iter=50 d:tol_rel_obj=0.01 i:eval_elbo i:output_samples d:init_radius=2 p:init
+report d:warmup_seconds d:sampling_seconds n:n_divergent n:n_max_treedepth
+"""
+"""Structures by name: the fields of each as `KIND:NAME`, with some of the library's defaults, which are CmdStan's."""
 
 
-def _layout(fields: str) -> type[Structure]:
-    """Return a structure with these fields, each as `KIND:NAME`."""
-    pairs = [field.split(":") for field in fields.split()]
-    return type(
-        "Fields", (Structure,), {"_fields_": [(name, _KINDS[kind]) for kind, name in pairs]}
-    )
+def _read(text: str) -> dict[str, tuple[type[Structure], dict[str, float]]]:
+    """Return the structure of each name, and its defaults."""
+    fields: dict[str, list[tuple[str, Any]]] = {}
+    defaults: dict[str, dict[str, float]] = {}
+    for word in text.split():
+        kind, colon, field = word.partition(":")
+        if not colon:
+            own, known = fields.setdefault(word, []), defaults.setdefault(word, {})
+            continue
+        field, _, default = field.partition("=")
+        own.append((field, _KINDS[kind]))
+        known |= {field: float(default)} if default else {}
+    return {n: (type(n, (Structure,), {"_fields_": f}), defaults[n]) for n, f in fields.items()}
 
 
-OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
-    "model": (_layout("u:seed i:threads_per_chain i:fast_math"), {"threads_per_chain": 1}),
-    "sample": (
-        _layout(
-            "u:seed i:chains i:chain_id i:warmup i:samples i:thin d:delta i:max_depth i:save_warmup d:init_radius "
-            "p:inits i:num_threads"
-        ),
-        {"warmup": 1000, "delta": 0.8, "max_depth": 10, "init_radius": 2.0},
-    ),
-    "metric": (
-        _layout(
-            "i:metric p:inv_metric d:step_size i:adapt_engaged p:adapted_step_size p:adapted_inv_metric"
-        ),
-        {"metric": 1, "step_size": 1.0, "adapt_engaged": 1},
-    ),
-    "optimize": (
-        _layout(
-            "u:seed i:chain_id i:iter i:jacobian d:init_alpha d:tol_obj d:tol_rel_obj d:tol_grad d:tol_rel_grad "
-            "d:tol_param i:history_size d:init_radius p:init"
-        ),
-        {"iter": 2000, "tol_rel_obj": 1e4, "history_size": 5},
-    ),
-    "laplace": (
-        _layout("u:seed i:draws i:jacobian i:calculate_lp i:refresh"),
-        {"draws": 1000, "jacobian": 1, "calculate_lp": 1},
-    ),
-    "pathfinder": (
-        _layout(
-            "u:seed i:chain_id i:num_paths i:num_draws i:num_psis_draws i:num_elbo_draws i:max_lbfgs_iters "
-            "i:history_size d:init_alpha d:tol_obj d:tol_rel_obj d:tol_grad d:tol_rel_grad d:tol_param d:init_radius "
-            "p:inits i:psis_resample i:calculate_lp i:refresh"
-        ),
-        {"num_draws": 1000, "num_elbo_draws": 25, "init_radius": 2.0, "psis_resample": 1},
-    ),
-    "variational": (
-        _layout(
-            "u:seed i:chain_id i:algorithm i:iter i:grad_samples i:elbo_samples d:eta i:adapt_engaged i:adapt_iter "
-            "d:tol_rel_obj i:eval_elbo i:output_samples d:init_radius p:init"
-        ),
-        {"iter": 10000, "eta": 1.0, "adapt_iter": 50, "tol_rel_obj": 0.01, "init_radius": 2.0},
-    ),
-}
-"""The options of each function, with some of the library's defaults, which are CmdStan's."""
-
-SampleReport = _layout("d:warmup_seconds d:sampling_seconds n:n_divergent n:n_max_treedepth")
+OPTIONS = _read(_LAYOUTS)
+"""The options of each function."""
+SampleReport = OPTIONS.pop("report")[0]
 """The times and problems of a chain."""
 
 

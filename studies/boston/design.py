@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget, NormalPrior
@@ -72,17 +71,15 @@ class Variation:
         return replace(nuts, max_tree_depth=SHALLOW) if self.shallow else nuts
 
 
-VARIATIONS: Mapping[str, Variation] = MappingProxyType(
-    {
-        "givens_seamless": Variation("givens", chart="givens_seamless"),
-        "free-narrow": Variation("free", norm=-1),
-        "givens-wide": Variation("givens", norm=1),
-        "free-short": Variation("free", short=True),
-        "givens-short": Variation("givens", short=True),
-        "free-shallow": Variation("free", shallow=True),
-        "givens-shallow": Variation("givens", shallow=True),
-    }
-)
+VARIATIONS: Mapping[str, Variation] = {
+    "givens_seamless": Variation("givens", chart="givens_seamless"),
+    "free-narrow": Variation("free", norm=-1),
+    "givens-wide": Variation("givens", norm=1),
+    "free-short": Variation("free", short=True),
+    "givens-short": Variation("givens", short=True),
+    "free-shallow": Variation("free", shallow=True),
+    "givens-shallow": Variation("givens", shallow=True),
+}
 
 
 @dataclass(frozen=True)

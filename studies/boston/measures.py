@@ -9,7 +9,7 @@ from scipy.stats import norm
 from onebasin.truth.problems.networks import boston_split
 
 from ..lab.study import Change, Frames, Outcomes, Row, Summary, frame_of, select
-from ..networks import diagnosis_columns, disagrees, score_columns
+from ..networks import PAIRS, diagnosis_columns, disagrees, score_columns
 from ..networks.held_out import HeldOut, predict_held_out
 from .design import OVERLAP, BostonConfig, target
 
@@ -88,8 +88,6 @@ The text available to us drops some decimal points: it prints "008" for 0.08 and
 coverage. According to its text, the table has the share of test points outside the 95 % interval.
 """
 
-PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
-"""Pairs of parametrisations without and with the unit-norm constraint, otherwise equal."""
 _PRINTED = {"free": "free", "ordered": "free", "givens": "givens", "givens+ordered": "givens"}
 """Column of the paper's tables that a parametrisation is compared with."""
 

@@ -28,6 +28,8 @@ from .making import SD_EDGES
 
 KEPT = 0.5  # Share of weights that pruned networks keep in comparisons of accuracy.
 Scores = dict[str, float]
+Probabilities = Float[np.ndarray, "obs out"]
+Labels = Int[np.ndarray, " obs"]
 
 
 def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
@@ -70,11 +72,7 @@ def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
     return {name: frame_of(filled) for name, filled in found.items()}
 
 
-def score(
-    probability: Float[np.ndarray, "obs out"],
-    truth: Float[np.ndarray, "obs out"],
-    labels: Int[np.ndarray, " obs"],
-) -> Scores:
+def score(probability: Probabilities, truth: Probabilities, labels: Labels) -> Scores:
     """Compare a distribution over classes with the HMC distribution and with the labels.
 
     `agreement` is the share of images with the same most probable class (the paper's equation 1). `total_variation` is
@@ -92,7 +90,7 @@ def score(
 
 
 def _row(
-    row: Representation, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
+    row: Representation, tree: xr.DataTree, truth: Probabilities, labels: Labels
 ) -> dict[str, Any]:
     """Score the averaged probabilities (means over repeats) and, as `mean_...`, the network with the mean weights.
 
@@ -155,11 +153,6 @@ def _theirs(row: Row) -> dict[str, float | None]:
     return dict(zip(names, PAPER[row["name"]], strict=True))
 
 
-def _percent_of_mean(row: Row) -> float | None:
-    """Return the accuracy of the mean network, or None for unaligned draws, whose mean has no meaning."""
-    return 100 * row["mean_accuracy"] if row["one_basin"] else None
-
-
 TABLES = (
     Summary(
         "The paper's Table 1 (784-512-10 ReLU, all of MNIST, so that numbers need not agree; directions should), and "
@@ -168,7 +161,10 @@ TABLES = (
             "agreement": "agreement",
             "total variation": "total_variation",
             "accuracy, %": lambda row: 100 * row["accuracy"],
-            "accuracy of the mean, %": _percent_of_mean,
+            # The mean of unaligned draws has no meaning.
+            "accuracy of the mean, %": lambda row: (
+                100 * row["mean_accuracy"] if row["one_basin"] else None
+            ),
             "accuracy of one draw, %": lambda row: 100 * row["draw_accuracy"],
         },
         by=("group", "label"),

@@ -137,12 +137,8 @@ def _compare(
 
 
 def _training(settings: PairSettings) -> Train:
-    return Train(
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        learning_rate=settings.learning_rate,
-        objective="likelihood",
-    )
+    shared = {n: getattr(settings, n) for n in ("epochs", "batch_size", "learning_rate")}
+    return Train(objective="likelihood", **shared)
 
 
 def _barrier(

@@ -114,9 +114,8 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
             second = _columns(align(posteriors[name], reference=reference).posterior)
         row = table.loc[name]
         pairs = zip(first.T, second.T, strict=True)
-        apart = [
-            wasserstein_distance(a, b) / a.std() for a, b in pairs
-        ]  # In standard deviations of the first sample.
+        # In standard deviations of the first sample.
+        apart = [wasserstein_distance(a, b) / a.std() for a, b in pairs]
         score = Score(row["mean_distance"], float(np.mean(apart)), row["coverage_95"])
         yield (HALVES if name == BASELINE else name), score
 

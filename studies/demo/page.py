@@ -133,13 +133,8 @@ def score_table(scores: Mapping[str, Score], caption: str = "") -> Table:
         Column("weights", decimals=3, unit="sds of NUTS"),
         Column("in 95 % interval", unit="of new targets"),
     )
-    rows = tuple(
-        (
-            name,
-            None if name == REFERENCE else score.predictions,
-            None if name == REFERENCE else score.weights,
-            f"{100 * score.inside:.1f} %",
-        )
-        for name, score in scores.items()
-    )
-    return Table(columns, rows, caption, sortable=False)
+    rows = []
+    for name, score in scores.items():
+        apart = (None, None) if name == REFERENCE else (score.predictions, score.weights)
+        rows.append((name, *apart, f"{100 * score.inside:.1f} %"))
+    return Table(columns, tuple(rows), caption, sortable=False)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from onebasin import inference
-from onebasin.base import cores, errors, run_log
+from onebasin.base import errors, machine, run_log
 from onebasin.base.errors import StudyError, TaskError, WriteError
 from onebasin.base.files import netcdf, writing
 from onebasin.base.processes.tasks import run_tasks
@@ -154,7 +154,7 @@ def run_cells(
     make cells, `StudyError` is raised. Both messages say which cells are finished.
     """
     cells = only(study.cells(config), patterns, run.record["cells"])
-    there = cores.available_cores()
+    there = machine.available_cores()
     chains = (min(there, getattr(cell.settings, "chains", 1)) for cell in cells.values())
     at_once = workers or max(1, min(there // max(chains, default=there), len(cells)))
     here = scheduler is None and workers is None and at_once == 1

@@ -45,9 +45,7 @@ ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 CONFIDENCE = 0.95
 Row = Mapping[str, Any]
 Frames = Mapping[str, pd.DataFrame]  # Frames by name; most studies have only `cells`.
-Source = (
-    str | Callable[[Frames], Any]
-)  # Source of rows: a frame's name or a function of all frames.
+Source = str | Callable[[Frames], Any]  # Source of rows: a frame's name or a function of frames.
 Measure = str | Callable[[Row], Any]
 """A column, or a function of the row. Its value is a number, or a list of numbers to average (over seeds or fits)."""
 Printed = float | str | None  # A number or a word (such as ``lower``) that the paper prints.
@@ -229,9 +227,7 @@ class Summary:
                     for trusted, pair in zip(trust, pairs, strict=True)
                     for values in zip_longest(*(_values(measure, row) for row in pair))
                 ]
-                if any(
-                    v is not None for _, values in every for v in values
-                ):  # Some row has this measure.
+                if any(v is not None for _, values in every for v in values):
                     printed = self.printed(first).get(heading)
                     names = {"of": name, "measure": heading, "printed": printed}
                     found.append(names | self._average(every))

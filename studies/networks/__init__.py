@@ -1,6 +1,7 @@
 """Tools for several studies of networks: diagnoses, scores, halves of chains, and frames in files."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from onebasin.posteriors.view import as_view
 from ..lab.study import Cell, Frames, Outcomes, Row, frame_of
 from .held_out import HeldOut
 
+PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
+"""Pairs of parametrisations without and with the unit-norm constraint, otherwise equal."""
 MAX_RHAT = 1.05
 """R-hat of f above which chains disagree, so their numbers are not trusted."""
 MOST = 99  # Largest number of data sets or splits: keys number them with two digits.
@@ -63,6 +66,15 @@ def disagrees(row: Row) -> bool | None:
     """Return whether chains disagree on the predictions, or None without chains."""
     rhat = row.get("prediction_rhat")
     return None if rhat is None else bool(rhat > MAX_RHAT)
+
+
+def by_variable(vectors: np.ndarray, model: BayesianNetwork) -> dict[str, np.ndarray]:
+    """Split flat vectors of weights and biases (k, param) by variable, in the order of a fit's coordinates."""
+    shapes = sorted(model.network.shapes.items())
+    ends = np.cumsum([math.prod(shape) for _, shape in shapes])
+    # The coordinate of an inferred noise may follow.
+    parts = zip(shapes, np.split(vectors, ends, axis=1), strict=False)
+    return {name: part.reshape(-1, *shape) for (name, shape), part in parts}
 
 
 def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any]) -> xr.DataTree:

@@ -8,7 +8,6 @@ Adam.
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -50,14 +49,12 @@ class Variant:
     biases: str  # Biases of the parametrisation.
 
 
-VARIANTS: Mapping[str, Variant] = MappingProxyType(
-    {
-        "plain": Variant(None, "free"),
-        "ordered": Variant(None, "ordered"),
-        "orthogonal": Variant("orthogonal", "free"),
-        "both": Variant("orthogonal", "ordered"),
-    }
-)
+VARIANTS: Mapping[str, Variant] = {
+    "plain": Variant(None, "free"),
+    "ordered": Variant(None, "ordered"),
+    "orthogonal": Variant("orthogonal", "free"),
+    "both": Variant("orthogonal", "ordered"),
+}
 """Variants of the network: the four panels of the paper's Figure 1."""
 
 
@@ -183,16 +180,8 @@ def cells(config: SkipsConfig) -> tuple[Cell, ...]:
     ]
     found = []
     for number, condition, variant in factors:
-        fit = Cell(
-            variant,
-            VI,
-            NUMPYRO,
-            config.vi,
-            config.seed + number - 1,
-            data=f"{condition.name}-set{number:02d}",
-            number=number,
-            case=condition,
-        )
+        data, seed = f"{condition.name}-set{number:02d}", config.seed + number - 1
+        fit = Cell(variant, VI, NUMPYRO, config.vi, seed, data=data, number=number, case=condition)
         found.append(fit)
         if model(config, variant, condition).symmetry:
             gap = replace(fit, method=GAP, engine=MADE, settings=config.gap, inputs=(fit.key,))
@@ -251,7 +240,7 @@ def points_of(seed: int, frequency: float) -> Mapping[str, SkipsPoints]:
     mean = truth(x)
     y = mean + truth.noise_sd * rng.standard_normal(mean.shape)
     within = SkipsPoints(inside.x, np.asarray(inside.y), truth(inside.x))
-    return MappingProxyType({INSIDE: within, OUTSIDE: SkipsPoints(x, y, mean)})
+    return {INSIDE: within, OUTSIDE: SkipsPoints(x, y, mean)}
 
 
 def make(config: SkipsConfig, cell: Cell, context: Context) -> xr.DataTree:

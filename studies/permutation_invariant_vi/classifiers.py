@@ -38,7 +38,7 @@ from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.networks import classifier, image_split
 
 from ..lab.study import Frames, Outcomes, Row, find, frame_of, where
-from ..networks import from_tree, halves, prior_draws, to_tree, tree_of
+from ..networks import by_variable, from_tree, halves, prior_draws, to_tree, tree_of
 from . import design
 from .design import InvariantConfig, TruthSettings, units, width_problem
 
@@ -57,6 +57,8 @@ _SCORES = {
     "log_score": "log_score",
     "draw_accuracy": "single_draw_accuracy",
 }
+_MOMENTS = {"centre": "loc", "spread": "scale"}
+"""Groups of a fit's file, with the variables of `variational` that they split."""
 Values = Mapping[str, np.ndarray]
 
 
@@ -282,14 +284,11 @@ def with_predictions(tree: xr.DataTree, kept: int | None, test: Dataset) -> xr.D
 def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
     """Return the means and standard deviations of a mean-field q over the weights, variable by variable."""
     group, dims = tree["variational"].to_dataset(), model.network.dims
-    shapes = sorted(model.network.shapes.items())  # In the order of the flat vector.
-    ends = np.cumsum([math.prod(shape) for _, shape in shapes])[:-1]
-    found = {}
-    for name, ours in (("centre", "loc"), ("spread", "scale")):
-        parts = zip(shapes, np.split(group[ours].values, ends, axis=1), strict=True)
-        arrays = {n: (("chain", *dims[n]), part.reshape(-1, *size)) for (n, size), part in parts}
-        found[name] = xr.Dataset(arrays)
-    return found
+    parts = {n: by_variable(group[v].values, model) for n, v in _MOMENTS.items()}
+    return {
+        name: xr.Dataset({n: (("chain", *dims[n]), values) for n, values in arrays.items()})
+        for name, arrays in parts.items()
+    }
 
 
 def theorem_bound(num_parts: float, part_dim: int) -> float:

@@ -98,15 +98,8 @@ def _draw_ends(
         for d in where(frames["descents"], sigma=sigma).to_dict("records")
         for v in d[name]
     ]
-    axes.plot(
-        *zip(*points, strict=True),
-        "o",
-        markersize=3.2,
-        markerfacecolor="none",
-        markeredgecolor=colour,
-        markeredgewidth=0.8,
-        label=label,
-    )
+    circles: dict[str, Any] = {"ms": 3.2, "mfc": "none", "mec": colour, "mew": 0.8}
+    axes.plot(*zip(*points, strict=True), "o", label=label, **circles)
 
 
 def _mark_log_two(axes: Axes) -> None:

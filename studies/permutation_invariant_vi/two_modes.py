@@ -152,9 +152,8 @@ def divergence_in_plane(
     """Return KL(q || p) in nats for any Gaussian in two dimensions, with u = `DIRECTION`."""
     across = np.array([-DIRECTION[1], DIRECTION[0]])
     along, wide = DIRECTION @ covariance @ DIRECTION, across @ covariance @ across
-    left = (
-        wide - (DIRECTION @ covariance @ across) ** 2 / along
-    )  # The variance across u, given the coordinate along u.
+    # The variance across u, given the coordinate along u.
+    left = wide - (DIRECTION @ covariance @ across) ** 2 / along
     rest = wide + (across @ mean) ** 2 - 1 - np.log(left)
     return divergence(ratio, float(DIRECTION @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
 
@@ -221,10 +220,11 @@ def descend(
         return np.asarray(means), np.asarray(factors @ jnp.swapaxes(factors, 1, 2))
 
 
+Normal = tuple[Float[Array, " plane"], Float[Array, "plane plane"]]
+
+
 def sampled_divergence(
-    q: tuple[Float[Array, " plane"], Float[Array, "plane plane"]],
-    noise: Float[Array, "sample plane"],
-    ratio: Float[Array, ""],
+    q: Normal, noise: Float[Array, "sample plane"], ratio: Float[Array, ""]
 ) -> Float[Array, ""]:
     """Estimate KL(q || p) in nats from draws of q (equation 8); `q` is mu and L, `noise` the e of the draws."""
     mean, factor = q[0], jnp.tril(q[1])
@@ -236,10 +236,8 @@ def sampled_divergence(
 
 @partial(jax.jit, static_argnames="descent")
 @partial(jax.vmap, in_axes=(0, 0, None))
-def _descend(
-    key: Key[Array, ""], ratio: Float[Array, ""], descent: Descent
-) -> tuple[Float[Array, " plane"], Float[Array, "plane plane"]]:
-    def step(q: tuple[Array, Array], key_step: Array) -> tuple[tuple[Array, Array], None]:
+def _descend(key: Key[Array, ""], ratio: Float[Array, ""], descent: Descent) -> Normal:
+    def step(q: Normal, key_step: Array) -> tuple[Normal, None]:
         noise = jax.random.normal(key_step, (descent.samples, 2))
         gradient = jax.grad(sampled_divergence)(q, noise, ratio)
         return jax.tree.map(lambda now, down: now - descent.learning_rate * down, q, gradient), None

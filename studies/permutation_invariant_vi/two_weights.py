@@ -121,15 +121,9 @@ def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
 
 def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
     """Make the settings shared by the fits of all methods."""
-    return Symmetrised(
-        fits=settings.fits,
-        steps=settings.steps,
-        learning_rate=settings.learning_rate,
-        permutations=settings.permutations,
-        draws=settings.draws,
-        report_draws=REPORT_DRAWS,
-        tolerance=0.0,
-    )
+    names = ("fits", "steps", "learning_rate", "permutations", "draws")
+    shared = {name: getattr(settings, name) for name in names}
+    return Symmetrised(report_draws=REPORT_DRAWS, tolerance=0.0, **shared)
 
 
 BEYOND = 8.5  # Standard deviations from the mean of a slope to the edge of the grid.
@@ -193,10 +187,8 @@ def statistics(x: np.ndarray, y: np.ndarray, noise: float) -> Statistics:
 
 def slopes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes s_+ and s_- of f, for weights that broadcast."""
-    return (
-        np.maximum(first, 0) + np.maximum(second, 0),
-        np.maximum(-first, 0) + np.maximum(-second, 0),
-    )
+    up, down = (np.maximum(s * first, 0) + np.maximum(s * second, 0) for s in (1, -1))
+    return up, down
 
 
 def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -327,13 +319,12 @@ def starts(found: Statistics) -> list[Float[np.ndarray, " four"]]:
     return [np.array([m1, m2, math.log(middle), math.log(1.1 * middle)]) for m1, m2 in means]
 
 
+Four = Float[Array, " four"]  # Means and log standard deviations.
+Sides = Float[Array, " side"]
+
+
 @partial(jax.jit, static_argnames="symmetrised")
-def _loss(
-    where: Float[Array, " four"],
-    a: Float[Array, " side"],
-    b: Float[Array, " side"],
-    symmetrised: bool,
-) -> tuple[jax.Array, jax.Array]:
+def _loss(where: Four, a: Sides, b: Sides, symmetrised: bool) -> tuple[jax.Array, jax.Array]:
     def value(where: jax.Array) -> jax.Array:
         elbo = _elbo(where, a, b)
         return -(elbo + _information(where, COARSE) if symmetrised else elbo)
@@ -342,15 +333,11 @@ def _loss(
 
 
 @jax.jit
-def _evaluate(
-    where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
-) -> tuple[jax.Array, jax.Array]:
+def _evaluate(where: Four, a: Sides, b: Sides) -> tuple[jax.Array, jax.Array]:
     return _elbo(where, a, b), _information(where, STEP)
 
 
-def _elbo(
-    where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
-) -> jax.Array:
+def _elbo(where: Four, a: Sides, b: Sides) -> jax.Array:
     """Return the ELBO without `Statistics.constant`."""
     loc, scale = where[:2], jnp.exp(where[2:])
     likelihood = jnp.asarray(0.0)
@@ -368,7 +355,7 @@ def _moments(loc: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array]:
     return loc * share + scale * peak, (loc**2 + scale**2) * share + loc * scale * peak
 
 
-def _information(where: Float[Array, " four"], step: float) -> jax.Array:
+def _information(where: Four, step: float) -> jax.Array:
     loc, scale = where[:2], jnp.exp(where[2:])
     e = jnp.arange(-REACH, REACH + step / 2, step)
     weight = jnp.exp(-(e**2) / 2) * step / math.sqrt(2 * math.pi)

@@ -6,6 +6,8 @@ noise.
 """
 
 from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
 
 from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget
@@ -71,24 +73,15 @@ def cells(config: TeacherConfig) -> tuple[Cell, ...]:
     """
     settings = {"nuts": config.nuts, "meanfield": config.advi, "fullrank": config.advi}
     several = config.datasets > 1 or len(config.noises) > 1
-    return tuple(
-        Cell(
-            parametrisation,
-            method,
-            engine,
-            settings[method],
-            config.seed + number - 1,
-            data=f"noise{noise:g}-set{number:02d}" if several else "",
-            number=number,
-            case=noise,
-        )
-        for number in range(1, config.datasets + 1)
-        for noise in config.noises
-        for parametrisation in config.parametrisations
-        for method in METHODS
-        for engine in config.engines
-        if method == "nuts" or parametrisation not in CHARTS[1:]
-    )
+    found = []
+    for number, noise in product(range(1, config.datasets + 1), config.noises):
+        name = f"noise{noise:g}-set{number:02d}" if several else ""
+        which: dict[str, Any] = {"data": name, "number": number, "case": noise}
+        for label, method, engine in product(config.parametrisations, METHODS, config.engines):
+            if method == "nuts" or label not in CHARTS[1:]:
+                seed = config.seed + number - 1
+                found.append(Cell(label, method, engine, settings[method], seed, **which))
+    return tuple(found)
 
 
 def target(config: TeacherConfig, cell: Cell) -> NetworkTarget:

@@ -14,9 +14,8 @@ from ..lab.study import METHOD_WORDS, Frames, Outcomes
 from ..networks.held_out import draw_functions
 from .design import METHODS, TeacherConfig, target
 
-SLICE = np.linspace(
-    -5.0, 5.0, 81
-)  # Values of the first input along the slice; the second input is 0.
+SLICE = np.linspace(-5.0, 5.0, 81)
+"""Values of the first input along the slice; the second input is 0."""
 NEAR = 0.5  # Largest absolute second input of the training points that are drawn with the slice.
 
 

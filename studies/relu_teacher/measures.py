@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
-from ..networks import diagnosis_columns, disagrees, score_columns
+from ..networks import PAIRS, diagnosis_columns, disagrees, score_columns
 from ..networks.held_out import HeldOut, gap, predict_held_out
 from .design import SEAM, TeacherConfig, data_of, target
 
@@ -106,19 +106,11 @@ def seam(tree: xr.DataTree) -> tuple[float, float]:
     return float(at_seam.mean()), float(1000 * across.any(axis=-1).mean())
 
 
-PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
-"""Pairs of parametrisations without and with the unit-norm constraint, otherwise equal."""
-
-
 def trusted(frames: Frames, row: Row) -> bool:
     """Return whether NUTS ran on a row's data, problem and engine, and its chains agree on f."""
     alike = {name: row[name] for name in ("data", "problem", "engine") if name in row}
     nuts = find(frames["cells"], **alike, method="nuts")
     return nuts is not None and disagrees(nuts) is False
-
-
-def _log_ratio_of_sds(row: Row) -> float:
-    return abs(math.log(row["from_nuts_sd_ratio"]))
 
 
 _EASIER = "easier to sample"
@@ -149,7 +141,7 @@ TABLES = (
         "By the unit-norm constraint, likewise: ADVI's distance from NUTS, with less without",
         {
             "shift of the mean, posterior sds": "from_nuts_in_sds",
-            "sd of f, |log ratio to NUTS|": _log_ratio_of_sds,
+            "sd of f, |log ratio to NUTS|": lambda row: abs(math.log(row["from_nuts_sd_ratio"])),
         },
         by=("method", "engine", "noise_sd"),
         over=select("cells", "from_nuts_in_sds"),

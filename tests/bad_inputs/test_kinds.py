@@ -20,6 +20,7 @@ import onebasin as ob
 from . import files as f
 from .cases import Case, File, lines
 
+X_IN_STAN = "parameters { real x; } model { x ~ std_normal(); }"
 GAUSS = (Path(__file__).parents[1] / "stan" / "programs" / "gauss.stan").read_text()
 SAMPLE = "sample gauss.stan data.json --out run.nc --chains 1 --warmup 10 --draws 10 --no-progress"
 MODEL = """
@@ -40,7 +41,7 @@ FILES: dict[str, dict[str, File | None]] = {
         "wide.npz": f.points(x=np.zeros((4, 3))),
         "folder": None,
     },
-    "program": {"a.stan": "parameters { real x; } model { x ~ std_normal(); }"},
+    "program": {"a.stan": X_IN_STAN},
     "model": {"m.py": MODEL, "y.json": '{"y": [1.0, 2.0]}'},
 }
 

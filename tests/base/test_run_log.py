@@ -42,14 +42,9 @@ def test_a_run_that_goes_on_adds_to_its_log(tmp_path, error, said):
     path = tmp_path / "run.log"
     with pytest.raises(type(error)), logged_to(path), story("first"):
         raise error
-    with logged_to(path, prefix="worker 1: "), story("second"):
+    with logged_to(path), story("second"):
         pass
-    assert lines(path) == [
-        "begins: first",
-        said,
-        "worker 1: begins: second",
-        "worker 1: ended well",
-    ]
+    assert lines(path) == ["begins: first", said, "begins: second", "ended well"]
 
 
 def test_a_file_of_others_is_left_alone(tmp_path, caplog):

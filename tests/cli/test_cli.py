@@ -9,19 +9,7 @@ import pytest
 from onebasin.base.errors import ArgumentError
 from onebasin.cli import main as cli
 
-HEAVY = [
-    "jax",
-    "numpy",
-    "numpyro",
-    "xarray",
-    "pandas",
-    "scipy",
-    "matplotlib",
-    "arviz_stats",
-    "cmdstanpy",
-]
-
-
+HEAVY = "jax numpy numpyro xarray pandas scipy matplotlib arviz_stats cmdstanpy"
 STEPS = [
     "import onebasin",
     "from onebasin.cli.main import main",
@@ -32,22 +20,17 @@ STEPS = [
 
 
 def test_nothing_heavy_is_loaded_before_there_is_something_to_do():
-    look = f"print('loaded', *sorted(set({HEAVY}) & set(sys.modules)))"
-    script = "\n".join(["import sys", *(f"{step}\n{look}" for step in STEPS)])
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    look = f"print('loaded', *sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
+    call = [sys.executable, "-c", "\n".join(["import sys", *(f"{s}\n{look}" for s in STEPS)])]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
     told = [line for line in done.stdout.splitlines() if line.startswith("loaded")]
     assert told == ["loaded"] * len(STEPS)
 
 
 def test_process_exits_with_the_code_that_main_returns():
-    call = [
-        sys.executable,
-        "-c",
-        "import sys; from onebasin.cli.main import main; sys.exit(main())",
-    ]
-    done = subprocess.run([*call, "study"], capture_output=True, text=True, check=False)
+    script = "import sys; from onebasin.cli.main import main; sys.exit(main())"
+    call = [sys.executable, "-c", script, "study"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("onebasin: `NAME` is missing. The studies are relu-teacher")
     assert done.stderr.count("\n") == 1

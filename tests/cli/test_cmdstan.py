@@ -15,11 +15,6 @@ def calls(fake_compiler) -> Path:
     return fake_compiler()
 
 
-def words_of(answer) -> str:
-    """What stdout says; long paths stand on lines of their own."""
-    return " ".join(answer.out.split())
-
-
 def test_path_builds_first_and_prints_nothing_else_to_stdout(onebasin, calls, monkeypatch):
     answer = onebasin("cmdstan", "path", "--no-build")
     assert (answer.code, answer.out) == (1, "")
@@ -38,7 +33,8 @@ def test_path_builds_first_and_prints_nothing_else_to_stdout(onebasin, calls, mo
 def test_build_says_where_it_is_and_builds_once(onebasin, calls):
     answer = onebasin("cmdstan", "build", "--jobs", "1")
     assert answer.code == 0
-    assert f"CmdStan 2.39.0 is at {assembled_path()}" in words_of(answer)
+    # A long path stands on a line of its own.
+    assert f"CmdStan 2.39.0 is at {assembled_path()}" in " ".join(answer.out.split())
     count = len(calls.read_text().splitlines())
     onebasin("cmdstan", "build")
     assert len(calls.read_text().splitlines()) == count

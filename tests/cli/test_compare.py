@@ -43,17 +43,8 @@ def test_compare_shows_distances_scores_and_the_floor(onebasin, runs):
     assert set(found) == {"a", "b", "fit", "baseline"}
     assert found["b"]["mean_distance"] < 0.5
     assert found["b"]["energy_p"] > 1e-5
-    given = onebasin(
-        "compare",
-        "a.nc",
-        "b.nc",
-        "--no-weights",
-        "--truth",
-        "b.nc",
-        "--points",
-        "test.npz",
-        "--json",
-    )
+    other = "compare a.nc b.nc --no-weights --truth b.nc --points test.npz --json"
+    given = onebasin(*other.split())
     assert given.json["truth"] == "b"
     other = rows(given)
     assert other["a"]["mean_distance"] > 0

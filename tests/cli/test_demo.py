@@ -32,14 +32,8 @@ def test_demo_shows_both_examples_without_a_compiler(tmp_path):
         "JAX_COMPILATION_CACHE_DIR": str(platformdirs.user_cache_path("onebasin") / "jax"),
         "PYTHONPATH": str(ROOT),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND, "demo"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    how = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", COMMAND, "demo"], check=False, **how)
     assert (done.returncode, done.stderr) == (0, "")
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
     for before, after in (

@@ -57,7 +57,7 @@ def test_examples_are_of_commands():
 def test_examples_are_commands(path, line):
     found = re.fullmatch(r"export (?:CMDSTAN|BRIDGESTAN)=\$\((.*)\)", line)
     _, *words = shlex.split(found[1] if found else line)
-    assert parse(words).startswith(path if path != "onebasin cmdstan" else "onebasin cmdstan")
+    assert parse(words).startswith(path)
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,9 @@ def test_completion_can_be_installed_and_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    shown = subprocess.run(
-        [
-            "sh",
-            "-c",
-            f"{shlex.quote(sys.executable)} -c "
-            '\'import sys; sys.argv=["onebasin", "--help"]; from onebasin.cli.main import main; main()\'',
-        ],
-        capture_output=True,
-        text=True,
+    script = (
+        'import sys; sys.argv=["onebasin", "--help"]; from onebasin.cli.main import main; main()'
     )
-    assert "--install-completion" in shown.stdout
-    assert "--show-completion" in shown.stdout
+    words = ["sh", "-c", f"{shlex.quote(sys.executable)} -c '{script}'"]
+    shown = subprocess.run(words, capture_output=True, text=True)
+    assert "--install-completion" in shown.stdout and "--show-completion" in shown.stdout

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-JAX = (
+JAX = [
     "jaxlib",
     "jax.numpy",
     "numpyro.distributions",
@@ -16,16 +16,16 @@ JAX = (
     "optax",
     "cmdstanpy",
     "distributed",
-)
+]
 """JAX and NumPyro by a part of each: ArviZ enters the packages as modules that are yet to load."""
-FIGURES = (
+FIGURES = [
     "matplotlib.figure",
     "arviz_plots",
     "arviz_stats",
     "scipy.stats",
     "scipy.optimize",
     "jinja2",
-)
+]
 PROGRAM = "parameters { real mu; } model { mu ~ std_normal(); }"
 
 SCRIPT = f"""
@@ -52,13 +52,9 @@ def folder(tmp_path):
     (tmp_path / "p.stan").write_text(PROGRAM)
     for seed, name in enumerate(("a", "b")):
         draws = np.random.default_rng(seed).normal(size=(2, 4, 200, 2))
-        posterior = xr.Dataset(
-            {
-                "mu": (("chain", "draw", "k"), draws[0]),
-                "sigma": (("chain", "draw", "k"), np.exp(draws[1])),
-            },
-            coords={"chain": range(4), "draw": range(200)},
-        )
+        held = {"mu": draws[0], "sigma": np.exp(draws[1])}
+        variables = {name: (("chain", "draw", "k"), values) for name, values in held.items()}
+        posterior = xr.Dataset(variables, coords={"chain": range(4), "draw": range(200)})
         xr.DataTree.from_dict({"posterior": posterior}).to_netcdf(tmp_path / f"{name}.nc")
     return tmp_path
 

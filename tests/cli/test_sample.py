@@ -109,16 +109,11 @@ def test_seed_progress_and_symmetry_reach_the_run(asked):
 
 @pytest.mark.parametrize(
     ("words", "terminal", "told"),
-    [
-        ([], False, True),
-        (["--no-progress"], True, False),
-        (["--json"], False, False),
-        (["--json"], True, True),
-    ],
+    [("", False, True), ("--no-progress", True, False), *(("--json", t, t) for t in (True, False))],
 )
 def test_a_program_that_reads_json_is_told_no_progress(asked, monkeypatch, words, terminal, told):
-    monkeypatch.setattr("onebasin.cli.console.is_terminal", lambda: terminal)
-    assert asked(*words)["progress"] is told
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    assert asked(*words.split())["progress"] is told
 
 
 def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sampler):
@@ -221,18 +216,6 @@ def test_initial_values_and_an_earlier_run_are_files(sample, sampler, here):
     assert sample(*words).code != 0
 
 
-def test_existing_file_is_replaced_only_by_force(sample, sampler):
-    Path("run.nc").write_text("precious")
-    answer = sample()
-    assert answer.code == 1
-    assert "run.nc, which already exists" in answer.err
-    assert "--force" in answer.err
-    assert sampler.calls == []
-    assert Path("run.nc").read_text() == "precious"
-    assert sample("--force").code == 0
-    assert open_posterior("run.nc").attrs["method"] == "nuts"
-
-
 def test_only_what_runs_have_kept_is_deleted(sample, sampler):
     chains = Path("run.nc.chains")
     chains.mkdir()
@@ -258,12 +241,8 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     assert not chains.exists()
     assert Path("run.nc").read_bytes() == draws
     assert len(sampler.calls) == 1
-    for words in (
-        ["--seed", "4"],
-        ["--seed", "3", "--draws", "7"],
-        ["--seed", "3", "--chains", "2"],
-    ):
-        answer = sample(*words)
+    for words in ("--seed 4", "--seed 3 --draws 7", "--seed 3 --chains 2"):
+        answer = sample(*words.split())
         assert answer.code == 1
         assert "run.nc, which already exists" in answer.err
     Path("normal.stan").write_text(NORMAL.replace("10", "11"))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from bs4 import BeautifulSoup
 
 from ..analysis.report.browsing import browser
 
@@ -19,60 +18,23 @@ SITE = ROOT / "build" / "docs" / "html"
 MACHINERY = {"index.html", "search.html", "genindex.html", "py-modindex.html"}
 
 
-class _Reader(HTMLParser):
-    """Parser that collects a page's links, the resources that it loads, and its anchors."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.anchors: set[str] = set()
-        self.navigation: list[str] = []
-        self.images: list[dict] = []
-        self.title = ""
-        self._within = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record the link, resource or anchor of an element."""
-        has = {name: value or "" for name, value in attrs}
-        self.anchors |= {has[name] for name in ("id", "name") if name in has}
-        if tag == "title" and not self.title:  # Pictures have titles too.
-            self._within = tag
-        if tag == "a" and "href" in has:
-            self.links.append(has["href"])
-            if {"reference", "internal"} <= set(has.get("class", "").split()):
-                self.navigation.append(has["href"])
-        elif tag == "link" and "canonical" not in has.get("rel", ""):
-            self.loaded.append(has.get("href", ""))
-        elif "src" in has:
-            self.loaded.append(has["src"])
-        if tag == "img":
-            self.images.append(has)
-
-    def handle_data(self, data: str) -> None:
-        """Record the title."""
-        if self._within == "title":
-            self.title += data
-
-    def handle_endtag(self, tag: str) -> None:
-        """End the title."""
-        if tag == "title":
-            self._within = ""
-
-
 class Document:
-    """One HTML page of the site."""
+    """One HTML page of the site: its title, links, anchors and pictures, and the resources that it loads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = str(path.relative_to(SITE))
-
-    @cached_property
-    def read(self) -> _Reader:
-        """The parsed content of the page."""
-        reader = _Reader()
-        reader.feed(self.path.read_text(encoding="utf-8"))
-        return reader
+        page = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        self.title = page.title.get_text() if page.title else ""
+        every, inner = page(True), {"reference", "internal"}
+        links = [e for e in every if e.name == "a" and "href" in e.attrs]
+        self.links = [link["href"] for link in links]
+        self.navigation = [link["href"] for link in links if inner <= set(link.get("class", ()))]
+        self.loaded = [e["src"] for e in every if "src" in e.attrs]
+        resources = [e for e in every if e.name == "link" and "canonical" not in e["rel"]]
+        self.loaded += [link["href"] for link in resources]
+        self.anchors = {e[name] for e in every for name in ("id", "name") if name in e.attrs}
+        self.images = [e.attrs for e in every if e.name == "img"]
 
     def leads_to(self, link: str) -> tuple[Path, str]:
         """Return the file and anchor of a link within the site."""
@@ -83,12 +45,12 @@ class Document:
 
 def documents() -> list[Document]:
     """Return all pages of the site except the theme's own and reports."""
-    every = (Document(path) for path in sorted(SITE.rglob("*.html")))
     apart = ("_static/", "_downloads/", "docs/gallery/")  # Reports are separate pages.
+    every = ((path, str(path.relative_to(SITE))) for path in sorted(SITE.rglob("*.html")))
     return [
-        document
-        for document in every
-        if document.name not in MACHINERY and not document.name.startswith(apart)
+        Document(path)
+        for path, name in every
+        if name not in MACHINERY and not name.startswith(apart)
     ]
 
 
@@ -116,7 +78,7 @@ def test_site_holds_every_kind_of_page(site):
 
 def test_nothing_is_loaded_from_elsewhere(site):
     for document in site:
-        assert not [each for each in document.read.loaded if is_elsewhere(each)], document.name
+        assert not [each for each in document.loaded if is_elsewhere(each)], document.name
     for sheet in SITE.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^)\"']+)", sheet.read_text())
         assert not found, sheet
@@ -125,9 +87,9 @@ def test_nothing_is_loaded_from_elsewhere(site):
 def test_links_within_the_site_lead_somewhere(site):
     anchors: dict = {}
     for document in site:
-        anchors[document.path] = document.read.anchors
+        anchors[document.path] = document.anchors
     for document in site:
-        for link in (*document.read.links, *document.read.loaded):
+        for link in (*document.links, *document.loaded):
             if is_elsewhere(link) or link.startswith(("mailto:", "data:")) or not link:
                 continue
             path, anchor = document.leads_to(link)
@@ -138,16 +100,16 @@ def test_links_within_the_site_lead_somewhere(site):
 
 def test_navigation_leads_to_every_page(site):
     (front,) = (document for document in site if document.name == "docs/index.html")
-    listed = {front.leads_to(link)[0] for link in front.read.navigation}
+    listed = {front.leads_to(link)[0] for link in front.navigation}
     missing = {document.name for document in site if document.path not in listed}
     assert missing <= {front.name}
 
 
 def test_pages_have_titles_of_their_own_and_pictures_have_words(site):
-    titles = [document.read.title for document in site]
+    titles = [document.title for document in site]
     assert len(set(titles)) == len(titles)
     for document in site:
-        for image in document.read.images:
+        for image in document.images:
             assert "alt" in image, f"{document.name}: {image.get('src', '')[:80]}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.base.cores import available_cores
+from onebasin.base.machine import available_cores
 
 from .catalogue import KINDS, ROOT, faults, holders, sources
 from .running import run

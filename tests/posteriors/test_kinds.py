@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 from onebasin.posteriors.view import as_view
 
@@ -121,38 +120,6 @@ def test_a_slash_becomes_a_dot(tmp_path, way):
     view = as_view(WAYS[way](SLASH, tmp_path))
     assert set(view.variables) == {"encoder.w", "encoder.b"}
     np.testing.assert_allclose(view.values("encoder.w"), SLASH["encoder/w"], rtol=1e-14)
-
-
-REFUSED = {
-    "chain": ({"chain": draws()}, "a variable named 'chain', which is the name of an axis"),
-    "ragged": ({"a": [[1.0, 2.0], [1.0]]}, "`a` in `.*` have different shapes"),
-    "number": (3.5, "must be an `xarray.DataTree`.*; got float"),
-}
-"""Some rejected inputs; tests/bad_inputs/kinds.txt has all others."""
-
-
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize(
-    "use",
-    [
-        ob.diagnose,
-        ob.align,
-        lambda value: ob.report({"run": value}),
-        lambda value: ob.compare({"run": value, "other": {"a": draws()}}, truth="other"),
-    ],
-)
-def test_every_function_refuses_in_the_same_words(kind, use):
-    value, says = REFUSED[kind]
-    with pytest.raises(OnebasinError, match=says) as caught:
-        use(value)
-    assert "\n" not in str(caught.value)
-
-
-def test_two_parameters_of_one_name_are_refused():
-    with pytest.raises(
-        OnebasinError, match=r"Two parameters of the posterior would both be named mu\[0\]"
-    ):
-        ob.diagnose({"mu": draws(2), "mu[0]": draws()})
 
 
 def test_stans_columns_in_a_mapping_are_statistics():

@@ -82,24 +82,13 @@ def test_parquet_tables_of_pandas_are_read(tmp_path):
     np.testing.assert_array_equal(found.a.values, expected)
 
 
-@pytest.mark.parametrize(
-    "table, said",
-    [
-        (
-            lambda wide: wide.assign(word="a"),
-            "column 'word' of `.*` has 'a' in row 1, which is not a number",
-        ),
-        (None, "not a readable Parquet file"),
-    ],
-)
-def test_parquet_files_without_draws_are_refused(tmp_path, table, said):
-    wide = pd.DataFrame({"chain": [1] * 8, "draw": range(8), "a": 0.0, "b": 1.0})
+def test_parquet_files_without_draws_are_refused(tmp_path):
     path = tmp_path / "bad.parquet"
-    if table is None:
-        path.write_bytes(b"PAR1 and no more")
-    else:
-        table(wide).to_parquet(path)
-    with pytest.raises(PosteriorFileError, match=said):
+    pd.DataFrame({"chain": [1] * 8, "draw": range(8), "a": 0.0, "word": "a"}).to_parquet(path)
+    with pytest.raises(PosteriorFileError, match=r"column 'word' of `.*` has 'a' in row 1, which"):
+        open_posterior(path)
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(PosteriorFileError, match="not a readable Parquet file"):
         open_posterior(path)
 
 

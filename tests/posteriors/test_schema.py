@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -39,10 +36,3 @@ def test_network_and_symmetry_survive():
 def test_where_nothing_is_described_there_is_nothing(attributes):
     assert schema.network_of(attributes) is None
     assert schema.symmetry_of(attributes) == ()
-
-
-def test_schema_loads_no_jax():
-    script = "import sys, onebasin.posteriors.schema; print('jax' in sys.modules)"
-    command = [sys.executable, "-c", script]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "False"

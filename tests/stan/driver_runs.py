@@ -30,10 +30,15 @@ class Rows:
         return self.values[:, self.names.index(name)]
 
 
+def call(model: cmdstanpy.CmdStanModel, folder: Path, arguments: str):
+    """Run the program directly in a folder; return its code and its output."""
+    words = [str(model.exe_file), *arguments.split()]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def run(model: cmdstanpy.CmdStanModel, folder: Path, arguments: str, data=DATA) -> Rows:
     """Run the program directly, with arguments that cmdstanpy does not use."""
     (folder / "data.json").write_text(json.dumps(data))
-    command = [str(model.exe_file), *arguments.split()]
-    command += ["data", f"file={folder}/data.json", "output", f"file={folder}/out.csv"]
-    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    files = f"data file={folder}/data.json output file={folder}/out.csv"
+    call(model, folder, f"{arguments} {files}").check_returncode()
     return Rows(folder / "out.csv")

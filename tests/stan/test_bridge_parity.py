@@ -90,25 +90,10 @@ def test_a_library_is_the_program_that_cmdstan_runs(both, rng):
     draws = ready.data.with_name("draws.csv")
     rows = [",".join(repr(float(entry)) for entry in row) for row in constrained]
     draws.write_text("\n".join([",".join(library.names()), *rows]) + "\n")
-    made = output(
-        ready,
-        [
-            "random",
-            "seed=4",
-            *files.arguments(),
-            "method=generate_quantities",
-            f"fitted_params={draws}",
-        ],
-    )
-    ours = library.unpack(
-        library.constrain(
-            library.unconstrain(constrained),
-            include_tp=True,
-            include_gq=True,
-            generator=library.generator(4, chain=1),
-        ),
-        include_tp=True,
-        include_gq=True,
-    )
+    words = ["method=generate_quantities", f"fitted_params={draws}"]
+    made = output(ready, ["random", "seed=4", *files.arguments(), *words])
+    every, stream = {"include_tp": True, "include_gq": True}, library.generator(4, chain=1)
+    drawn = library.constrain(library.unconstrain(constrained), generator=stream, **every)
+    ours = library.unpack(drawn, **every)
     for name in ready.info.generated:
         np.testing.assert_allclose(ours[name], made.variables[name], rtol=1e-12, atol=1e-14)

@@ -5,7 +5,6 @@ NUTS, optima, Laplace, Pathfinder and ADVI have their digits in `test_recorded_d
 """
 
 import json
-import subprocess
 from pathlib import Path
 
 import arviz as az
@@ -13,7 +12,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from .driver_runs import BETA_MEAN, BETA_VARIANCE, DATA, GAUSS, Rows, run, sample
+from .driver_runs import BETA_MEAN, BETA_VARIANCE, DATA, GAUSS, Rows, call, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
 
@@ -29,12 +28,8 @@ def assert_mean(draws: np.ndarray, truth: float, variance: float) -> None:
 @pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
 @pytest.mark.parametrize("engaged", [0, 1])
 def test_static_hmc_finds_the_posterior(bernoulli, tmp_path, metric, engaged):
-    rows = run(
-        bernoulli,
-        tmp_path,
-        f"sample adapt engaged={engaged} algorithm=hmc engine=static int_time=2 "
-        f"metric={metric} stepsize=0.5 random seed=3",
-    )
+    words = f"sample adapt engaged={engaged} algorithm=hmc engine=static int_time=2 metric={metric}"
+    rows = run(bernoulli, tmp_path, f"{words} stepsize=0.5 random seed=3")
     assert rows.names[:5] == ["lp__", "accept_stat__", "stepsize__", "int_time__", "energy__"]
     assert_mean(rows["theta"][:, None], BETA_MEAN, BETA_VARIANCE)
 
@@ -57,14 +52,8 @@ def test_thinned_draws_are_every_nth(gauss):
 
 
 def test_step_size_and_metric_are_kept_without_adaptation(gauss):
-    fit = sample(
-        gauss,
-        GAUSS,
-        adapt_engaged=False,
-        step_size=0.25,
-        inv_metric={"inv_metric": [1.0, 2.0]},
-        metric="diag_e",
-    )
+    metric = {"metric": "diag_e", "inv_metric": {"inv_metric": [1.0, 2.0]}}
+    fit = sample(gauss, GAUSS, adapt_engaged=False, step_size=0.25, **metric)
     assert fit.step_size is not None
     assert fit.step_size[0] == 0.25
     assert fit.inv_metric is not None
@@ -150,18 +139,6 @@ def test_diagnostic_file_holds_the_unconstrained_state(bernoulli):
     np.testing.assert_allclose(rows["g_theta"], 12 * theta - 3, rtol=1e-5, atol=1e-5)
 
 
-def start(model, folder: Path, arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program itself, in a folder with its data."""
-    (folder / "data.json").write_text(json.dumps(DATA))
-    return subprocess.run(
-        [str(model.exe_file), *f"data file=data.json random seed=4 {arguments}".split()],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 @pytest.mark.parametrize(
     ("arguments", "full"),
@@ -177,7 +154,8 @@ def start(model, folder: Path, arguments: str) -> subprocess.CompletedProcess[st
 )
 def test_what_cannot_be_written_is_an_error(bernoulli, tmp_path, arguments, full):
     (tmp_path / full).symlink_to("/dev/full")
-    done = start(bernoulli, tmp_path, arguments)
+    (tmp_path / "data.json").write_text(json.dumps(DATA))
+    done = call(bernoulli, tmp_path, f"data file=data.json random seed=4 {arguments}")
     assert done.returncode == 1
     expected = f'Error: cannot write output file "{full}": No space left on device'
     assert done.stderr.splitlines()[-1] == expected

@@ -2,13 +2,12 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from ..bad_inputs.cases import lines
-from .driver_runs import DATA
+from .driver_runs import DATA, call
 
 pytestmark = pytest.mark.stan
 
@@ -30,16 +29,6 @@ def folder(tmp_path: Path) -> Path:
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     return tmp_path
-
-
-def call(program, folder: Path, arguments: str):
-    return subprocess.run(
-        [str(program.exe_file), *arguments.split()],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 FAILING = r"""

@@ -79,20 +79,16 @@ def test_nuts_gives_the_published_draws(example):
 
 
 @pytest.mark.parametrize(
-    ("inits", "published"),
+    ("inits", "first", "last"),
     [
-        (None, "Initial log joint probability = -16.144|6 -5.00402 0.000246518 8.73164e-07 1 1 9"),
-        (
-            {"theta": 0.75},
-            "Initial log joint probability = -11.6657|6 -5.00402 0.000237915 9.55309e-07 1 1 9",
-        ),
+        (None, "-16.144", "6 -5.00402 0.000246518 8.73164e-07 1 1 9"),
+        ({"theta": 0.75}, "-11.6657", "6 -5.00402 0.000237915 9.55309e-07 1 1 9"),
     ],
 )
-def test_lbfgs_takes_the_published_steps(example, inits, published):
+def test_lbfgs_takes_the_published_steps(example, inits, first, last):
     text = console(example.optimize(DATA, seed=SEED, inits=inits))
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    for line in published.split("|"):
-        assert line in lines
+    assert {f"Initial log joint probability = {first}", last} <= set(lines)
 
 
 def test_advi_gives_the_published_elbos_and_draws(example):
@@ -118,21 +114,13 @@ def test_pathfinder_gives_the_published_paths_and_draws(example):
     assert started == ["-18.273334", "-19.192715", "-6.774820", "-7.949193"]
     best = re.findall(r"Best Iter: \[(\d)\] ELBO \((\S+)\) evaluations: \((\d+)\)", text)
     assert best == [
-        ("5", "-6.145070", "156"),
-        ("2", "-6.170358", "156"),
-        ("4", "-6.177909", "123"),
-        ("5", "-6.197118", "156"),
+        *(("5", "-6.145070", "156"), ("2", "-6.170358", "156")),
+        *(("4", "-6.177909", "123"), ("5", "-6.197118", "156")),
     ]
     columns = dict(zip(fit.column_names, fit.draws().T, strict=True))
     assert summary(columns["theta"]) == ["0.258", "0.241", "0.121", "0.119", "0.0840", "0.475"]
-    assert summary(columns["lp_approx__"]) == [
-        "-1.07",
-        "-0.724",
-        "0.871",
-        "0.306",
-        "-2.82",
-        "-0.451",
-    ]
+    approximate = ["-1.07", "-0.724", "0.871", "0.306", "-2.82", "-0.451"]
+    assert summary(columns["lp_approx__"]) == approximate
     assert summary(columns["lp__"]) == ["-7.26", "-6.97", "0.720", "0.304", "-8.77", "-6.75"]
     assert printed(columns["path__"].mean()) == "2.46"
 

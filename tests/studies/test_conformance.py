@@ -94,7 +94,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_quick_run_is_measured_shown_and_taken_up_again(onebasin, here, monkeypatch, name):
-    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)  # Use this process.
+    monkeypatch.setattr("onebasin.base.machine.available_cores", lambda: 1)  # Use this process.
     words = ("study", name, "--quick", "--out", "run", "--no-progress", "--json")
     answer = onebasin(*words)
     assert answer.code == 0, answer.err

@@ -14,8 +14,8 @@ from onebasin.studies.lab.study import Frames, Outcomes, find, frame_of, rows_of
 from onebasin.studies.networks import to_tree
 from onebasin.studies.options import Options
 from onebasin.studies.orthogonal_skips import STUDY, design
-from onebasin.studies.orthogonal_skips.activity import moments_of, unit_activity
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
+from onebasin.studies.orthogonal_skips.measures import moments_of, unit_activity
 
 from ..command_fixtures import InMemory, fake_posterior
 

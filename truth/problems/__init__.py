@@ -4,14 +4,13 @@ The module `making` makes their references.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from . import networks, programs
 from .problem import Invariant, Problem
 
 __all__ = ["PROBLEMS", "Invariant", "Problem"]
 
-PROBLEMS: Mapping[str, Problem] = MappingProxyType(
-    {problem.name: problem for problem in (*networks.problems(), *programs.problems())}
-)
+PROBLEMS: Mapping[str, Problem] = {
+    problem.name: problem for problem in (*networks.problems(), *programs.problems())
+}
 """All problems by name."""

@@ -9,7 +9,6 @@ the discontinuity of the Givens angle, are added.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from types import MappingProxyType
 
 import numpy as np
 
@@ -67,19 +66,12 @@ def _shrunk(data: Dataset, side: int) -> Dataset:
     return replace(data, x=blocks.reshape(-1, side**2) / top, feature_names=names, held_out=None)
 
 
-PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
-    {
-        p.label: p
-        for p in (
-            Parametrisation("free", "free"),
-            Parametrisation("givens", "free"),
-            Parametrisation("free", "ordered"),
-            Parametrisation("givens", "ordered"),
-            Parametrisation("givens_seamless", "free"),
-            Parametrisation("unit_vector", "free"),
-        )
-    }
-)
+_CONSTRAINED = (("free", "ordered"), ("givens", "ordered"))
+_FREE = (("free",), ("givens",))
+_CHARTS = (("givens_seamless",), ("unit_vector",))
+PARAMETRISATIONS: Mapping[str, Parametrisation] = {
+    p.label: p for p in (Parametrisation(*words) for words in (*_FREE, *_CONSTRAINED, *_CHARTS))
+}
 TEACHER_UNITS = 2  # Number of hidden units of the network fitted to the teacher's data.
 PAPERS = ("free", "givens", "ordered", "givens+ordered")
 """Labels of the paper's parametrisations: each constraint separately, and both together."""

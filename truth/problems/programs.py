@@ -131,9 +131,9 @@ def schools(J: int, y: Array, sigma: Array) -> None:
 class Stated:
     """A model not yet conditioned on data, defined for both engines."""
 
-    model: Callable[..., None]  # NumPyro model whose arguments are the data of the Stan program.
-    program: Path
-    symmetry: str = ""  # Declaration of the symmetry (`models.symmetry.blocks`); empty without one.
+    model: Callable[..., None]
+    """NumPyro model whose arguments are the data of the Stan program, which has the model's name."""
+    symmetry: str = ""  # Declaration of the symmetry (`models.symmetry.words`); empty without one.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def condition(self, name: str, data: Mapping[str, Any]) -> Target:
@@ -143,18 +143,17 @@ class Stated:
         target = numpyro_model(
             self.model, dict(data), symmetry=self.symmetry or (), name=name, dims=self.dims
         )
-        program = stan_program(self.program, dict(data)).stan_program
-        return replace(target, stan_program=program)
+        program = stan_program(PROGRAMS / f"{self.model.__name__}.stan", dict(data))
+        return replace(target, stan_program=program.stan_program)
 
 
 Values = dict[str, np.ndarray]
-Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
-"""Function of a random generator and sizes that returns parameters and the data `y`."""
+Sizes = Mapping[str, int]
+Simulated = tuple[Values, np.ndarray]  # Parameters and the data `y`.
+Simulate = Callable[[np.random.Generator, Sizes], Simulated]
 
 
-def simulate_mixture_of_two(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_mixture_of_two(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `mixture-2`."""
     mu, sigma, theta = rng.normal(0, 5, 2), np.abs(rng.normal(0, 2, 2)), rng.beta(5, 5)
     part = np.where(rng.uniform(size=sizes["N"]) < theta, 0, 1)
@@ -162,9 +161,7 @@ def simulate_mixture_of_two(
     return values, rng.normal(mu[part], sigma[part])
 
 
-def simulate_mixture(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_mixture(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `mixture-3`, `mixture-3-overlap` and `mixture-5`."""
     count = sizes["num_components"]
     weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
@@ -174,9 +171,7 @@ def simulate_mixture(
     return values, rng.normal(mu[part], sigma[part])
 
 
-def simulate_item_response(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_item_response(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `item-response-2pl`."""
     theta, a = rng.normal(size=sizes["J"]), rng.normal(0, 2, sizes["I"])
     b = rng.normal(0, 3, sizes["I"])
@@ -184,9 +179,7 @@ def simulate_item_response(
     return {"theta": theta, "a": a, "b": b}, right.astype(int)
 
 
-def simulate_hidden_markov(
-    rng: np.random.Generator, sizes: Mapping[str, int]
-) -> tuple[Values, np.ndarray]:
+def simulate_hidden_markov(rng: np.random.Generator, sizes: Sizes) -> Simulated:
     """Simulate `hidden-markov`."""
     count = sizes["num_states"]
     start, transition = rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count), size=count)
@@ -230,48 +223,20 @@ def _family(
 
 
 _PART = ("component",)
-MIXTURE_OF_TWO = Stated(
-    mixture_of_two,
-    PROGRAMS / "mixture_of_two.stan",
-    "mu,sigma,1-theta",
-    {"mu": _PART, "sigma": _PART},
-)
-MIXTURE = Stated(
-    mixture,
-    PROGRAMS / "mixture.stan",
-    "weight,mu,sigma",
-    {"weight": _PART, "mu": _PART, "sigma": _PART},
-)
+MIXTURE_OF_TWO = Stated(mixture_of_two, "mu,sigma,1-theta", {"mu": _PART, "sigma": _PART})
+MIXTURE = Stated(mixture, "weight,mu,sigma", dict.fromkeys(("weight", "mu", "sigma"), _PART))
 ITEM_RESPONSE = Stated(
-    item_response,
-    PROGRAMS / "item_response.stan",
-    "+-theta:,+-a:",
-    {"theta": ("person",), "a": ("item",), "b": ("item",)},
+    item_response, "+-theta:,+-a:", {"theta": ("person",), "a": ("item",), "b": ("item",)}
 )
-FACTORS = Stated(
-    factors, PROGRAMS / "factors.stan", "+-L:1", {"L": ("item", "factor"), "psi": ("item",)}
-)
-TOPICS = Stated(
-    topics,
-    PROGRAMS / "topics.stan",
-    "theta:1,phi",
-    {"theta": ("doc", "topic"), "phi": ("topic", "word")},
-)
+FACTORS = Stated(factors, "+-L:1", {"L": ("item", "factor"), "psi": ("item",)})
+TOPICS = Stated(topics, "theta:1,phi", {"theta": ("doc", "topic"), "phi": ("topic", "word")})
 HIDDEN_MARKOV = Stated(
     hidden_markov,
-    PROGRAMS / "hidden_markov.stan",
     "A:0:1,mu,sigma,start",
     {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
 )
-LATENT_CLASSES = Stated(
-    latent_classes,
-    PROGRAMS / "latent_classes.stan",
-    "share,q",
-    {"share": ("class",), "q": ("class", "item")},
-)
-SCHOOLS = Stated(
-    schools, PROGRAMS / "schools.stan", dims={"eta": ("school",), "theta": ("school",)}
-)
+LATENT_CLASSES = Stated(latent_classes, "share,q", {"share": ("class",), "q": ("class", "item")})
+SCHOOLS = Stated(schools, dims={"eta": ("school",), "theta": ("school",)})
 
 
 def read_data(name: str) -> dict[str, Any]:
@@ -300,59 +265,54 @@ def _problem(
     )
 
 
-def _of_mixture(*points: float) -> dict[str, Any]:
-    return {
+_LABELS = ("label switching",)
+
+
+def _mixture(
+    name: str,
+    title: str,
+    stated: Stated,
+    simulate: Simulate,
+    points: tuple[float, ...],
+    *keywords: str,
+    **more: Any,
+) -> Problem:
+    """Make the problem of a mixture; its density at some points is an invariant."""
+    invariants: dict[str, Invariant] = {
         "ordered(mu)": problem.ordered("mu"),
         "mean(y)": problem.mixture_mean,
         "sd(y)": problem.mixture_sd,
         "density(y)": problem.mixture_density(points),
     }
-
-
-_LABELS = ("label switching",)
-_STEPHENS = "Stephens 2000, Dealing with label switching in mixture models"
+    more["references"] = ("Stephens 2000, Dealing with label switching in mixture models",)
+    more["keywords"] = ("mixture", *_LABELS, *keywords)
+    return _problem(name, title, stated, simulate=simulate, invariants=invariants, **more)
 
 
 def problems() -> tuple[Problem, ...]:
     """Return all problems that are programs."""
     return (
-        _problem(
+        _mixture(
             "mixture-2",
             "Two normals whose labels nothing tells apart; the weight becomes its complement",
-            MIXTURE_OF_TWO,
-            simulate=simulate_mixture_of_two,
-            invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS),
+            *(MIXTURE_OF_TWO, simulate_mixture_of_two, (-4.0, -2.0, 0.0, 2.0, 4.0)),
         ),
-        _problem(
+        _mixture(
             "mixture-3",
             "Three normals, apart from each other",
-            MIXTURE,
-            simulate=simulate_mixture,
-            invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS),
+            *(MIXTURE, simulate_mixture, (-4.0, -2.0, 0.0, 2.0, 4.0)),
         ),
-        _problem(
+        _mixture(
             "mixture-3-overlap",
             "Three normals that overlap, so that labels switch within chains and aligned means depend on the rule",
-            MIXTURE,
-            simulate=simulate_mixture,
-            invariants=_of_mixture(-2.0, -1.0, 0.0, 1.0, 2.0),
+            *(MIXTURE, simulate_mixture, (-2.0, -1.0, 0.0, 1.0, 2.0), "overlap"),
             settings=replace(ADAPTED, target_acceptance=0.95),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS, "overlap"),
         ),
-        _problem(
+        _mixture(
             "mixture-5",
             "Five normals, apart from each other: 120 labellings",
-            MIXTURE,
-            simulate=simulate_mixture,
-            invariants=_of_mixture(-8.0, -4.0, 0.0, 4.0, 8.0),
+            *(MIXTURE, simulate_mixture, (-8.0, -4.0, 0.0, 4.0, 8.0)),
             settings=replace(ADAPTED, init="optimum"),
-            references=(_STEPHENS,),
-            keywords=("mixture", *_LABELS),
         ),
         _problem(
             "item-response-2pl",

@@ -15,8 +15,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files import netcdf
-from onebasin.base.files.netcdf import PIECE, open_tree, read_tree
-from onebasin.base.files.sizes import read_arrays
+from onebasin.base.files.netcdf import PIECE, open_tree, read_arrays, read_tree
 from onebasin.posteriors.writing import write_tree
 
 

@@ -29,13 +29,8 @@ WORDS = "onebasin: interrupted; files are written completely or not at all\n"
 
 def start(before="pass", after="pass", **how):
     code = WAITS.format(before=before, after=after)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **how,
-    )
+    how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", code], **how)
     assert process.stdout.readline() == "ready\n"
     return process
 

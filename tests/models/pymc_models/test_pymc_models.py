@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import onebasin as ob
-from onebasin.base.extras import is_installed, lacks
+from onebasin.base.machine import is_installed, lacks
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,13 +1,10 @@
 """Tests of the studies' tools: frames, records, settings, and tables with intervals."""
 
-import importlib.util
 import json
 import math
 import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -21,7 +18,8 @@ from onebasin.studies.lab import study as lab
 from onebasin.studies.lab.run import RESULTS, read_results
 from onebasin.studies.lab.study import Change, Summary, frame_of, mean_with_interval
 
-TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
+TOY = Path(__file__).parents[3] / "docs" / "developing"
+"""Folder of `toy_study.py`."""
 
 
 def test_frames_hold_what_json_keeps_and_are_asked_by_values():
@@ -109,19 +107,10 @@ def test_a_record_that_was_changed_by_hand_is_refused(tmp_path):
         read_results(path, "boston")
 
 
-@pytest.fixture
-def toy(monkeypatch) -> ModuleType:
-    """Register the study of the guide."""
-    spec = importlib.util.spec_from_file_location("toy_study", TOY)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "toy_study", module)
-    spec.loader.exec_module(module)
+def test_study_of_the_guide_runs_and_is_recorded(onebasin, here, monkeypatch):
+    monkeypatch.syspath_prepend(TOY)
     entry = registry.StudyEntry("toy_study", "Nobody", "two posteriors")
     monkeypatch.setattr(registry, "STUDIES", {**registry.STUDIES, "toy": entry})
-    return module
-
-
-def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatch):
     monkeypatch.setattr("onebasin.studies.lab.run.RESULTS", here / "results")
     answer = onebasin("study", "toy", "--out", "run", "--record", "--json")
     assert answer.code == 0, answer.err

@@ -58,7 +58,7 @@ STUDY = Study(Config, cells, lambda config, cell: None, lambda config, outcomes:
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Return a function that runs the study in a folder and returns outcomes, messages and the problems made."""
-    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)
+    monkeypatch.setattr("onebasin.base.machine.available_cores", lambda: 1)
 
     def run(config: Config = STUDY.configure(), where: str = "run", **how: Any) -> tuple:  # noqa: B008
         said: list[str] = []

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from onebasin.analysis.alignment.draws import workers
-from onebasin.base.cores import available_cores
+from onebasin.base.machine import available_cores
 
 
 @pytest.mark.parametrize("given", [1, 3])
