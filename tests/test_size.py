@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_535,
-    "models": 7_729,
+    "models": 7_720,
     "posteriors": 4_090,
     "stan": 3_975,
     "analysis": 21_325,
-    "inference": 19_372,
+    "inference": 19_330,
     "truth": 1_359,
     "studies": 5_354,
     "cli": 2_712,
