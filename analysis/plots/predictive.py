@@ -266,8 +266,7 @@ def plot_predictive(
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
         raise ArgumentError(
-            "`posteriors` contains both networks and other models. Plot networks and other models in separate "
-            "figures."
+            "`posteriors` has networks and other models: plot each kind separately."
         )
     model = first.network
     if model is None:
@@ -279,9 +278,7 @@ def plot_predictive(
     if x is None and y is not None:
         raise ArgumentError("`y` is given without `x`: give the inputs `x` as well.")
     if x is None and first.x is None:
-        raise ArgumentError(
-            f"Predictions need inputs, but `{first.argument}` contains none. Give `x`."
-        )
+        raise ArgumentError(f"`{first.argument}` contains no inputs for predictions. Give `x`.")
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
     if not 0 <= output < model.network.out_dim:
         raise ArgumentError(
@@ -467,9 +464,7 @@ def plot_predictions(
     view = as_view(getattr(predictions, "tree", predictions), "predictions")
     held = view.group(schema.PREDICTIONS)
     if held is None or not held.data_vars:
-        raise ArgumentError(
-            "`predictions` has no group `predictions`: give the result of `ob.predict`."
-        )
+        raise ArgumentError("`predictions` must be the result of `ob.predict`.")
     names = tuple(map(str, held.data_vars))
     name = str(choose_variables(names, var_name)[0])
     values = held[name].transpose(*schema.SAMPLE_DIMS, ...)

@@ -48,11 +48,11 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
         raise ClaimError(
-            f"declares {in_words(claimed)} of values, but has only {size} bytes, so it is damaged"
+            f"is damaged: it declares {in_words(claimed)} of values in only {size} bytes. Use another copy"
         )
     if claimed > (most := memory()):
         raise ClaimError(
-            f"contains {in_words(claimed)} of values, but only {in_words(most)} of memory is available: free some "
+            f"contains {in_words(claimed)} of values, more than the available memory of {in_words(most)}: free some "
             "memory"
         )
 
