@@ -322,9 +322,7 @@ def _bands(
 
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
-        raise ArgumentError(
-            "`y` is missing, so there are no data to compare the predictions with. Give the observed outputs."
-        )
+        raise ArgumentError("`y` is missing. Give the observed outputs to compare with.")
     return points.y
 
 
