@@ -200,7 +200,7 @@ def one_copy(
 @checks_arguments
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
-) -> Callable[..., Arrays]:
+) -> Callable[..., dict[str, np.ndarray]]:
     """Make a test quantity for `calibrate`: parameters in the same labelling for all draws.
 
     The draws and the true values are aligned together, with a Gaussian fitted to all of them. The rule treats true

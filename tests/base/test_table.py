@@ -9,7 +9,7 @@ from onebasin.base.table import Column, Table, TableCell, format_number, table_t
 
 
 def test_a_table_refuses_rows_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"row of 1 cell\(s\) .* 2 `columns`"):
+    with pytest.raises(ValueError, match=r"row of 1 cell\(s\) .* 2 column\(s\)"):
         Table(("a", "b"), (("only",),))
 
 

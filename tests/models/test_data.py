@@ -82,7 +82,8 @@ def test_an_unknown_name_or_a_missing_package_says_what_to_do(monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
         assert "pip install 'onebasin[data]'" in data.missing(name)
         with pytest.raises(
-            MissingDataError, match=f"^`name` is '{name}', but it is part of the package"
+            MissingDataError,
+            match=f"^`name` is '{name}', but this data set cannot be loaded: it is part of the package",
         ):
             load_data(name)
 

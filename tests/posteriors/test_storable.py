@@ -65,7 +65,7 @@ def test_values_that_are_no_array(value):
 @pytest.mark.parametrize(
     ("dims", "words"),
     [
-        ({"a": ("draw", "k")}, "must not be chain or draw"),
+        ({"a": ("draw", "k")}, "other than chain or draw"),
         ({"a": ("k", "k")}, "Give each axis of a variable a different name"),
         ({"a": ("k", "b")}, "which is also the name of a variable"),
         ({"a": ("k",)}, r"1 name\(s\) for the axes of a, whose shape is \(2, 3\)"),

@@ -87,9 +87,9 @@ def test_a_density_that_cannot_be_evaluated_is_said_and_stops_nothing(mixture):
 
 @pytest.mark.parametrize("word, left", [("theta", "`mu`"), ("mu", "`theta`")])
 def test_without_a_density_what_changes_with_the_labels_stops_alignment(mixture, word, left):
-    with pytest.raises(ob.OnebasinError, match=f"change with the labels: {left}"):
+    with pytest.raises(ob.OnebasinError, match=f"change with the labels, .*: {left}"):
         align(mixture, word)
-    with pytest.raises(ob.OnebasinError, match=f"change with the labels: {left}"):
+    with pytest.raises(ob.OnebasinError, match=f"change with the labels, .*: {left}"):
         diagnose(mixture, symmetry=word)
 
 

@@ -118,6 +118,7 @@ def test_an_alignment_of_other_things_is_refused(rng, values):
         align(dataset(values | {"tau": values["mu"]}), (Exchangeable({"tau": 0}),), reference=first)
     few = {name: v[..., :2] for name, v in values.items()}
     with pytest.raises(
-        ValueError, match=r"alignment has mu of shape \(3,\), but here the shape of mu is"
+        ValueError,
+        match=r"alignment has mu of shape \(3,\), but the shape of mu in the posterior is",
     ):
         align(dataset(few), MIXTURE, reference=first)

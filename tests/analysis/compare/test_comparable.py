@@ -181,11 +181,11 @@ def test_priors_parametrisations_and_noise_may_differ(of):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (BayesianNetwork(Network(2, (2,), activation="tanh")), r"hidden \(2,\), .* \(3,\)"),
-        (BayesianNetwork(Network(2, (3,))), r"activation relu, but `a` has tanh"),
+        (BayesianNetwork(Network(2, (2,), activation="tanh")), r"hidden is \(2,\) .* \(3,\)"),
+        (BayesianNetwork(Network(2, (3,))), r"activation is relu in `b`, but tanh in `a`"),
         (
             BayesianNetwork(Network(2, (3,), 2, activation="tanh"), Categorical()),
-            r"`b` has likelihood Categorical, but `a` has Gaussian",
+            r"likelihood is Categorical in `b`, but Gaussian in `a`",
         ),
         (None, r"Give posteriors of the same network"),
     ],

@@ -141,7 +141,7 @@ def test_what_differs_by_its_correlations_alone_is_not_left_behind(make_mcmc, rn
     a = b - [2.0, 12.0] + 0.3 * rng.normal(size=b.shape)  # each by its own, and all alike
     b, a = (np.where(swap, v[..., ::-1], v) for v in (b, a))
     draws = {"b": b[..., 0], "d": b[..., 1], "a": a[..., 0], "c": a[..., 1]}
-    with pytest.raises(ValueError, match=r"change with the labels: `a`, `c`"):
+    with pytest.raises(ValueError, match=r"change with the labels, .*: `a`, `c`"):
         align(make_mcmc(draws), "b~d")
     assert resolve(make_mcmc(draws), look=True).words == ("b~d,a~c",)
 

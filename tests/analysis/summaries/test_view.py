@@ -44,7 +44,10 @@ def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
 def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
     b1 = rng.normal(size=(2, 5, 3))
     b1[0, 1, 2] = b1[1, 4, 2] = bad
-    with pytest.raises(ValueError, match=r"has 2 draw\(s\) that are not finite: `b1\[2\]` \(2\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"has 2 draw\(s\) that are not finite \(number per variable: `b1\[2\]` \(2\)\)",
+    ):
         as_view(make_mcmc({"b1": b1})).draws()
 
 

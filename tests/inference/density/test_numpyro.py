@@ -169,7 +169,7 @@ def _random_mask() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (_some_rows, "selects 3 of 9 rows of plate rows at random .*Omit `subsample_size`"),
+        (_some_rows, "only 3 of the 9 rows of plate rows .*Omit `subsample_size`"),
         (_random_mask, "depends on random numbers from `numpyro.prng_key`"),
     ],
 )

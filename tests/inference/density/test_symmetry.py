@@ -214,7 +214,9 @@ def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
     tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
     found = SymmetryTrial(whole, NumpyroValues(whole), 0, Evidence(points=5)).at_draws(tree)
     assert found.holds
-    assert "not at draws; the check at draws failed (`draws` must contain mu" in found.sentence
+    assert (
+        "not at draws; the check at draws failed (The target's density needs mu" in found.sentence
+    )
 
 
 def derived(mu):
@@ -232,7 +234,7 @@ def test_derived_quantities_that_are_declared_have_to_move_along():
     bad = Exchangeable({"mu": 0, "weighed": 0})
     with pytest.raises(SymmetryError, match="weighed does not move with mu as declared"):
         check_symmetry(target(bad, derived=derived))
-    with pytest.raises(ValueError, match=r"moves only squares"):
+    with pytest.raises(ValueError, match=r"computed from parameters \(squares\)"):
         check_symmetry(target(Exchangeable({"squares": 0}), derived=derived))
 
 
@@ -246,7 +248,7 @@ def test_stan_computes_derived_quantities_at_moved_points():
     assert check_symmetry(moved, engine="stanli").evidence.derived == ("precision",)
     blocks = (Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0}))
     signs = dataclasses.replace(plain, symmetry=blocks)
-    with pytest.raises(ValueError, match=r"moves only precision"):
+    with pytest.raises(ValueError, match=r"computed from parameters \(precision\)"):
         check_symmetry(signs, engine="stanli")
 
 

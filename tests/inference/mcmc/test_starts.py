@@ -75,7 +75,7 @@ def test_optimum_keeps_chains_out_of_a_mode_without_weight():
 
 def test_no_finite_optimum_is_an_error_in_a_line():
     search = BestOptimum(lambda v: v[0] * jnp.nan)
-    with pytest.raises(InferenceError, match=r"from 3 starting points\..* raise `init_starts`"):
+    with pytest.raises(InferenceError, match=r"starting points: 3\)\..* raise `init_starts`"):
         search(jnp.arange(3.0)[:, None])
     settings = Nuts(chains=1, warmup=10, draws=10, init="optimum", init_starts=2)
     target = stan_program(PROGRAMS / "broken.stan", {"always": 1})

@@ -149,7 +149,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         (
             {"x": X},
             "offset",
-            "`model` needs the argument\(s\) rate, y, which the posterior does not contain",
+            r"`model` needs the argument\(s\) rate, y, which the posterior does not contain",
         ),
         ({"x": X}, "number", "`model` must be a target, .*; got int"),
         ({"x": X}, "bare", "the model 'bare' takes no arguments"),

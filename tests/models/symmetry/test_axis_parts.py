@@ -187,7 +187,7 @@ def test_parts_that_do_not_fit_are_refused(symmetry, message):
     "word", ["k:0[2,2]", "k:0[4:]", "k:0[*2,*3]", "k:0[start=1]", "k:0[0:0]", "k[0:2]x:1"]
 )
 def test_words_that_are_no_part_are_refused(word):
-    with pytest.raises(ValueError, match=r"`exchangeable` (names|has)|`count` must be"):
+    with pytest.raises(ValueError, match=r"`exchangeable` (names|has|contains)|`count` must be"):
         ob.models.Group((read(word),), {"k": (4,)}) and pytest.fail(word)
 
 

@@ -243,7 +243,7 @@ PAIR = apart(("mu[0]", "mu[1]"))
         (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "lists some entries of mu twice"),
         (
             apart(("a", "other"), mu=0),
-            "together, but axis 0 of a~other has length 2, axis 0 of mu has length 3",
+            r"together \(axis 0 of a~other has length 2, axis 0 of mu has length 3\)",
         ),
         (apart(("a", "gone")), "names gone, which does not exist"),
         (

@@ -164,5 +164,5 @@ def test_cells_are_named_by_patterns(run):
     more, _, made = run(patterns=["sum.*"])  # With its inputs and the finished cells.
     assert made == ["p0", "sum"]
     assert [cell.problem for cell in more] == ["p0", "p1", "sum"]
-    with pytest.raises(StudyError, match="`--only` is 'q', which matches none of the 4 cells"):
+    with pytest.raises(StudyError, match=r"`--only` is 'q', which matches none of the 4 cell\(s\)"):
         run(patterns=["q"])
