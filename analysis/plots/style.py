@@ -45,6 +45,8 @@ SCREEN_DPI, NOTEBOOK_DPI = 96, 120
 """Pixels per inch at which notebooks show an image, and those of the image itself, which is finer for dense screens."""
 MARGIN = 0.06
 """Margin around the panels of figures outside a page, in inches."""
+GAP = 0.04
+"""Space between columns of panels, as a share of the figure's width."""
 COLOURS = 256
 """Number of colours in images. This halves their size without a visible difference."""
 
@@ -71,7 +73,7 @@ class Picture(Figure):
         self.headed(head)
         self.patch.set_facecolor(PAPER)
         self.patch.set_alpha(1.0)
-        self.set_layout_engine("constrained", w_pad=MARGIN, h_pad=MARGIN)
+        self.set_layout_engine("constrained", w_pad=MARGIN, h_pad=MARGIN, wspace=GAP)
         self.alt = alt
         return self
 
@@ -115,7 +117,9 @@ def chain_colour(chain: int) -> str:
 
 def new_figure(width: float, height: float) -> Picture:
     """Create an empty, transparent figure with the given size in inches."""
-    return Picture(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
+    figure = Picture(figsize=(width, height), facecolor="none", dpi=RASTER_DPI)
+    figure.set_layout_engine("constrained", wspace=GAP)
+    return figure
 
 
 def literal(text: str) -> str:
