@@ -72,16 +72,16 @@ def test_new_random_streams_are_those_of_each_run(files):
         (run(2, data_sha256="other"), "differs from .*one.nc in its data"),
         (run(2, program="other"), "in its program"),
         (run(2, engine="numpyro"), "in its engine"),
-        (run(2, method="advi-meanfield"), "of the method advi-meanfield, which cannot be joined"),
+        (run(2, method="advi-meanfield"), "of the method advi-meanfield, so it cannot be joined"),
         (
             run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),
-            "target_accept=0.9, but",
+            "target_accept=0.9, whereas",
         ),
         (
             run(2, draws=30, settings=json.dumps({"chains": 1, "draws": 20})),
-            r"the shape of mu is \(30, 2\), not \(20, 2\)",
+            r"shapes of mu: \(30, 2\) and \(20, 2\)",
         ),
-        (run(2, part=3), r"the shape of mu is \(20, 3\), not \(20, 2\)"),
+        (run(2, part=3), r"shapes of mu: \(20, 3\) and \(20, 2\)"),
     ],
 )
 def test_what_is_not_of_one_posterior_is_refused(other, says, tmp_path):

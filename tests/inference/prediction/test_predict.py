@@ -143,7 +143,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ([1.0], "numpyro", "`new_data` must be a JSON file or a mapping"),
         ("no.json", "numpyro", "no.json, which does not exist"),
         ({"z": 1}, "stan", "contains z, but the program .* declares only these data: n, x, y"),
-        ({"n": 2}, "stan", r"mismatch in dimension .*variable name=x.*keep their values: x, y"),
+        ({"n": 2}, "stan", r"mismatch in dimension .*variable name=x.*Unchanged data: x, y"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
         ({"x": X}, None, r"does not record its model\. Give a NumPyro"),
         (
