@@ -153,7 +153,7 @@ def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path, 
     made = crashing, ProgramInfo((), ("x",), (), (), ())
     monkeypatch.setattr("onebasin.stan.library.compile_library", lambda path, **how: made)
     with pytest.raises(
-        StanRunError, match=r"^deep was ended by SIGSEGV, a memory error or endless"
+        StanRunError, match=r"^The program deep was ended by SIGSEGV, a memory error or endless"
     ):
         open_library(program, engine="cmdstan")
 

@@ -109,7 +109,7 @@ def test_without_a_binary_the_compiler_makes_one(monkeypatch, tmp_path):
         == interfaces.load_calls().onebasin_xla_major()
     )
     monkeypatch.setenv("CXX", "no-such-compiler")
-    words = "through calls.c, but .* linux-riscv64.so is missing and cannot be built. Not found: no-such"
+    words = "through the compiled file linux-riscv64.so, which is missing and cannot be built. Not found: no-such"
     with pytest.raises(HomeBuildError, match=words):
         interfaces.load_calls.__wrapped__()
 

@@ -67,7 +67,7 @@ def test_assemble_builds_once_and_again_only_by_force(fake_compiler):
         ("echo 'model.hpp:1: fatal error: no such thing'; exit 1", "fatal error: no such thing"),
         (
             "echo 'error writing to /tmp/a.s: No space left on device'; exit 1",
-            r"is full: .*XDG_CACHE_HOME",
+            r"is full, .*XDG_CACHE_HOME",
         ),
     ],
 )
