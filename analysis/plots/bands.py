@@ -198,6 +198,15 @@ def few_draws(view: View) -> dict[str, np.ndarray]:
     return {name: view.values(name)[:, ::every] for name in view.variables}
 
 
+def check_output(output: int, num_outputs: int) -> None:
+    """Reject the number of an output that a network does not have."""
+    if not 0 <= output < num_outputs:
+        raise ArgumentError(
+            f"`output` is {output}, but the network has {num_outputs} output(s). Give the number of an output, "
+            "counted from 0."
+        )
+
+
 _REACH = 2.0
 """Largest extension of the vertical axis beyond the observed values, in multiples of their range."""
 
@@ -261,11 +270,7 @@ def plot_uncertainty(
                 f"`{view.argument}` is the posterior of {of}, but bands need a regression network with one input. "
                 "Give the posterior of such a network."
             )
-        if not 0 <= output < model.network.out_dim:
-            raise ArgumentError(
-                f"`output` is {output}, but the network has {model.network.out_dim} output(s). Give the number of an "
-                "output, counted from 0."
-            )
+        check_output(output, model.network.out_dim)
     first = next(iter(views.values()))
     data = None
     if first.x is not None and first.y is not None:

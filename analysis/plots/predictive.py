@@ -31,6 +31,7 @@ from .bands import (
     Curve,
     Function,
     band_in_words,
+    check_output,
     draw_predictive_bands,
     draw_regression,
     few_draws,
@@ -280,11 +281,7 @@ def plot_predictive(
     if x is None and first.x is None:
         raise ArgumentError(f"`{first.argument}` contains no inputs for predictions. Give `x`.")
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
-    if not 0 <= output < model.network.out_dim:
-        raise ArgumentError(
-            f"`output` is {output}, but the network has {model.network.out_dim} output(s). Give the number of an "
-            "output, counted from 0."
-        )
+    check_output(output, model.network.out_dim)
     if model.is_classifier:
         return _reliability(views, points)
     if model.network.in_dim == 1:

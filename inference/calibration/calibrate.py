@@ -419,4 +419,6 @@ def _densities(family: Family, engine: str) -> Densities:
                 likelihood = each.reshape(len(each), -1).sum(axis=1)
         return found if likelihood is None else {LOG_LIKELIHOOD: likelihood, **found}
 
-    return lambda simulations, points: list(map(one, simulations, points))
+    return lambda simulations, points: [
+        one(*each) for each in zip(simulations, points, strict=True)
+    ]

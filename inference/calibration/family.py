@@ -24,7 +24,7 @@ from onebasin.base.checks import check_class, check_inputs
 from onebasin.base.errors import ArgumentError, ArgumentTypeError, ModelDataError, code_of_user
 from onebasin.base.precision import precision
 from onebasin.base.text import dotted
-from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Symmetry, equal_modes, variables_of
 from onebasin.models.symmetry.closest import canonical
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
@@ -421,7 +421,7 @@ class Looking:
             with code_of_user(f"Quantity {name!r} in `quantities`"):
                 given = quantity(values, data)
             out |= _named(name, given, points)
-        moved = {n for block in equal_modes(self.symmetry) for n in block.variables}
+        moved = {*variables_of(equal_modes(self.symmetry))}
         labelled = canonical(self.symmetry, values)
         for name in values:
             word = f"{name}, in order" if name in moved else name

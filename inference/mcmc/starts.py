@@ -28,7 +28,7 @@ from onebasin.base.run_log import notice
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.text import read_json_file
 from onebasin.models.networks.bayesian import NetworkTarget
-from onebasin.models.symmetry.blocks import Group, Symmetry, equal_modes
+from onebasin.models.symmetry.blocks import Group, Symmetry, equal_modes, variables_of
 from onebasin.models.symmetry.closest import closest
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.target import Target
@@ -385,7 +385,7 @@ def relabelling(
 ) -> tuple[Act, Act] | None:
     """Return the action that brings an earlier chain to the labelling of a start, and its inverse, if one is needed."""
     blocks = equal_modes(symmetry)
-    names = list(dict.fromkeys(name for block in blocks for name in block.variables))
+    names = list(variables_of(blocks))
     if not names or any(name not in view.variables for name in names):
         return None
     start = density.constrain(jnp.asarray(position))

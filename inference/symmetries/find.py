@@ -21,7 +21,7 @@ from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.run_log import notice
 from onebasin.models.symmetry.block import AxisPart
-from onebasin.models.symmetry.blocks import Group, Symmetry, wider_blocks
+from onebasin.models.symmetry.blocks import Group, Symmetry, variables_of, wider_blocks
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
@@ -430,7 +430,7 @@ def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Symmetry
         notice(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
         return unused
     assert trial is not None, "the target has a symmetry and is not a network"
-    before = {name for block in found.symmetry for name in block.variables}
+    before = {*variables_of(found.symmetry)}
     along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
     if along:
         notice(f"Derived quantities that move with the components: {', '.join(along)}.")

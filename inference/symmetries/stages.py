@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.blocks import Rotation
+from onebasin.models.symmetry.blocks import Rotation, variables_of
 from onebasin.models.symmetry.elements import echelon, least_basis, reduce
 from onebasin.models.symmetry.exchangeable import Counterparts, Member
 
@@ -422,7 +422,7 @@ def unsearched(s: Search) -> Iterator[FoundBlock]:
     taken = {name for block in blocks if block.axes for name in block.variables}
     shapes = {n: shape for n, shape in s.measured.density.shapes.items() if n not in taken}
     groups = _alike(s, list(shapes))
-    taken |= {name for block in blocks for name in block.variables}
+    taken |= {*variables_of(blocks)}
     taken |= {Member.read(text).name for group in groups for text in group}
     free = {n: shape for n, shape in shapes.items() if n not in taken and len(shape) < 2}
     members = [name for name, shape in free.items() if not shape]

@@ -284,7 +284,7 @@ def copies(symmetry: Symmetry, shapes: Shapes) -> str:
     moving = equal_modes(symmetry)
     if not moving:
         return ""
-    names = {name for block in moving for name in block.variables}
+    names = variables_of(moving)
     order = Group(moving, {name: shapes[name] for name in names}).log_order
     if math.isinf(order):
         return (

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .block import Block, axes_of
-from .blocks import Group, Symmetry, equal_modes
+from .blocks import Group, Symmetry, equal_modes, variables_of
 from .elements import Element, Part, Permuted, along
 from .plain import plain_view
 from .rotation import Rotation, varimax
@@ -38,7 +38,7 @@ def closest(symmetry: Symmetry, values: Values, reference: Values, scale: Values
     identity comes first. The element has no leading axes.
     """
     group = Group(symmetry, {name: np.shape(value) for name, value in values.items()})
-    moving = {name for block in symmetry for name in block.variables}
+    moving = {*variables_of(symmetry)}
 
     def differences(element: Element) -> dict[str, Any]:
         moved = group.act(element, values)
